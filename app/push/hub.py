@@ -1,0 +1,89 @@
+"""Who listens to what in this process.
+
+Listen first, then look at the row, then wait: a commit between the look and the wait has already rung the
+ticket, so it cannot be missed. A ticket that was rung ten times while its owner looked elsewhere is rung once.
+All calls are made on the event loop; another thread passes a signal in through the engine's loop callback.
+"""
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+import gevent
+from gevent.event import Event
+
+
+class Ticket:
+    """A place among the listeners of some topics. Use it as a context manager."""
+
+    def __init__(self, hub: "Hub", topics: Iterable[str]) -> None:
+        self._hub = hub
+        self._topics = set(topics)
+        self._rung = Event()
+
+    def __enter__(self) -> Self:
+        for topic in self._topics:
+            self._hub.join(topic, self.ring)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for topic in self._topics:
+            self._hub.leave(topic, self.ring)
+
+    def ring(self) -> None:
+        """Say that there may be something to see."""
+        self._rung.set()
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Sleep until rung, the hub stops, or the time is up; then forget the ring.
+
+        True when rung (or stopping), False on time-out. Monotonic seconds; 0 or less does not sleep.
+        """
+        if self._hub.stopping:
+            return True
+        rung = bool(self._rung.wait(max(0.0, timeout_seconds)))
+        self._rung.clear()
+        return rung
+
+
+class Hub:
+    """An index from a topic to whoever wants to hear of it."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, set[Callable[[], None]]] = {}
+        self.stopping = False
+
+    def listen(self, *topics: str) -> Ticket:
+        """A ticket for these topics; it listens while its context is open."""
+        return Ticket(self, topics)
+
+    def join(self, topic: str, ring: Callable[[], None]) -> None:
+        """Call `ring` at every signal of the topic. It must not block."""
+        self._listeners.setdefault(topic, set()).add(ring)
+
+    def leave(self, topic: str, ring: Callable[[], None]) -> None:
+        """Stop calling it; unknown pairs are ignored."""
+        listeners = self._listeners.get(topic)
+        if listeners is not None:
+            listeners.discard(ring)
+            if not listeners:
+                del self._listeners[topic]
+
+    def ring(self, topics: Iterable[str]) -> None:
+        """Signal these topics to their listeners."""
+        for topic in topics:
+            for ring in tuple(self._listeners.get(topic, ())):
+                ring()
+
+    def listened(self) -> list[str]:
+        """The topics somebody listens to now."""
+        return list(self._listeners)
+
+    def stop(self) -> None:
+        """Wake everyone for good: the server is going away."""
+        self.stopping = True
+        for topic in self.listened():
+            self.ring([topic])
+        gevent.sleep(0)
