@@ -23,7 +23,7 @@ class Deadlines:
         self._heap: list[tuple[int, str]] = []
         self._waiting: set[tuple[int, str]] = set()
         self._sooner = Event()
-        self._greenlet: "gevent.Greenlet[[], None] | None" = None
+        self._greenlet: gevent.Greenlet[[], None] | None = None
 
     def at(self, topic: str, instant: int) -> None:
         """Ring `topic` once `instant` (microseconds since the epoch) has come."""
