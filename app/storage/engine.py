@@ -68,6 +68,10 @@ class Transaction(Reader, Protocol):
         """Signal this topic once the transaction is durable, and not at all if it is rolled back."""
         ...
 
+    def failpoint(self, name: str) -> None:
+        """Let a test stop here; `after-lock` and `after-decide` are called by use cases. Nothing outside test mode."""
+        ...
+
 
 class Engine(Protocol):
     """A store of one kind."""

@@ -1,38 +1,74 @@
 """A SQLAlchemy Core statement, compiled once for each dialect.
 
 Compiling costs far more than running a short statement, so a hot path compiles nothing: the text is made at
-the first use and kept for the life of the process. Parameters are always named.
+the first use and kept for the life of the process. Callers always name parameters. SQLite gets them by position
+all the same: its Python driver lets go of the interpreter once for each name it looks up, and under load each
+time the event loop takes it. Literals inside the expression travel along.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
 Value = int | bytes | str | None
 Row = tuple[object, ...]
 
 _DIALECTS: dict[str, Dialect] = {
-    "sqlite": sqlite.dialect(paramstyle="named"),
+    "sqlite": sqlite.dialect(paramstyle="qmark"),
     "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
 }
+
+
+class Compiled:
+    """The text for one dialect, the names in the order of its marks, and the values the expression brings itself."""
+
+    __slots__ = ("literals", "names", "text")
+
+    def __init__(self, expression: ClauseElement, dialect: Dialect) -> None:
+        compiled = expression.compile(dialect=dialect)
+        assert isinstance(compiled, SQLCompiler)
+        if "__[POSTCOMPILE_" in compiled.string:
+            raise ValueError("a list in in_() has no fixed text: give in_() one bindparam or literal_column per member")
+        self.text = compiled.string
+        values = compiled.construct_params(_check=False)
+        required = {name for name, bind in compiled.binds.items() if bind.required}
+        self.literals = {name: value for name, value in values.items() if name not in required}
+        self.names: tuple[str, ...] = tuple(compiled.positiontup or ())
+
+    def named(self, parameters: Mapping[str, Value]) -> Mapping[str, Value]:
+        """The parameters together with the literals, for a driver that binds by name."""
+        return {**self.literals, **parameters} if self.literals else parameters
+
+    def positional(self, parameters: Mapping[str, Value]) -> list[Value]:
+        """The values in the order of the marks. A parameter that was not given is a KeyError."""
+        if self.literals:
+            parameters = {**self.literals, **parameters}
+        return [parameters[name] for name in self.names]
 
 
 class Statement:
     """One statement. Give the expression, or a function of the dialect's name where the two engines differ."""
 
+    __slots__ = ("_compiled", "_expression")
+
     def __init__(self, expression: ClauseElement | Callable[[str], ClauseElement]) -> None:
         self._expression = expression
-        self._texts: dict[str, str] = {}
+        self._compiled: dict[str, Compiled] = {}
 
-    def text(self, dialect: str) -> str:
-        """The SQL text for `sqlite` (`:name`) or `postgresql` (`%(name)s`)."""
-        text = self._texts.get(dialect)
-        if text is None:
+    def compiled(self, dialect: str) -> Compiled:
+        """What to send to `sqlite` (marks `?`) or `postgresql` (marks `%(name)s`)."""
+        compiled = self._compiled.get(dialect)
+        if compiled is None:
             expression = self._expression
             if not isinstance(expression, ClauseElement):
                 expression = expression(dialect)
-            text = str(expression.compile(dialect=_DIALECTS[dialect]))
-            self._texts[dialect] = text
-        return text
+            compiled = Compiled(expression, _DIALECTS[dialect])
+            self._compiled[dialect] = compiled
+        return compiled
+
+    def text(self, dialect: str) -> str:
+        """The SQL text for that dialect."""
+        return self.compiled(dialect).text

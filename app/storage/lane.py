@@ -1,0 +1,252 @@
+"""A lane carries calls to a native thread and the answers back, and never makes the event loop wait.
+
+A caller is a greenlet (it sleeps on its hub) or a plain thread without a hub (it sleeps on a lock). Calls of one
+turn of the loop are handed over together at its end: the native thread then starts when the loop is about to
+sleep, instead of fighting it for the interpreter at every statement. Answers of one group return in one loop
+callback, which first signals what was committed and then resumes the callers.
+
+A call is QUEUED, then TAKEN, then DONE. A caller whose patience ends may withdraw a call that is still queued: it
+will never run. Of one that is taken nothing is known. The gate makes taking and withdrawing exclude each other.
+"""
+
+from _queue import Empty, SimpleQueue
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from gevent import monkey
+from gevent._hub_local import get_hub_if_exists
+from gevent.hub import Hub, Waiter
+
+from app.clock import monotonic
+from app.storage.engine import Unavailable
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+new_lock: Callable[[], Any] = monkey.get_original("_thread", "allocate_lock")
+start_thread: Callable[..., int] = monkey.get_original("_thread", "start_new_thread")
+
+QUEUED, TAKEN, WITHDRAWN, DONE = range(4)
+_LATE = object()
+
+
+class Sleeper(Protocol):
+    """How one caller sleeps and is woken."""
+
+    def get(self) -> object: ...
+
+    def switch(self, value: object = None) -> None: ...
+
+
+class _ThreadSleeper:
+    """For a caller without an event loop."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = new_lock()
+        self._lock.acquire()
+
+    def get(self) -> object:
+        return None if self._lock.acquire(True, self._seconds) else _LATE
+
+    def switch(self, value: object = None) -> None:
+        self._lock.release()
+
+
+class Call(Generic[W]):
+    """One piece of work on its way, and what came of it. `apart` asks to be run outside a group."""
+
+    __slots__ = ("apart", "fault", "hub", "sleeper", "state", "topics", "urgent", "value", "work")
+
+    def __init__(self, work: W, hub: "Hub | None", *, urgent: bool, apart: bool) -> None:
+        self.work = work
+        self.hub = hub
+        self.urgent = urgent
+        self.apart = apart
+        self.state = QUEUED
+        self.value: Any = None
+        self.fault: BaseException | None = None
+        self.topics: list[str] = []
+        self.sleeper: Sleeper
+
+    def refuse(self, reason: str, *, unknown: bool = False) -> None:
+        """Answer that the store is unavailable."""
+        self.value, self.topics = None, []
+        self.fault = Unavailable(reason, committed="unknown" if unknown else "no")
+
+
+class Lane(Generic[W]):
+    """The way to the native threads of one kind. `deadline_seconds` bounds each call, its queueing included."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        deadline_seconds: float,
+        threads: int = 1,
+        most_queued: int = 10_000,
+        hand_over_at: int = 64,
+        on_commit: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.deadline_seconds = deadline_seconds
+        self.refusal: str | None = None
+        self._most_queued = most_queued
+        self._hand_over_at = hand_over_at
+        self._on_commit = on_commit
+        self._inbox: SimpleQueue[Call[W]] = SimpleQueue()
+        self._urgent: deque[Call[W]] = deque()
+        self._patient: deque[Call[W]] = deque()
+        self._batches: dict[Hub, list[Call[W]]] = {}
+        self._busy_since: list[float | None] = [None] * threads
+        self._gate = new_lock()
+
+    # Callers' side
+
+    def ask(self, work: W, *, urgent: bool = False, apart: bool = False, admitted: bool = False) -> Any:
+        """Have the work done and return its value. Raises Unavailable, or what the work raised.
+
+        `admitted` passes a lane that already refuses others: for the last call of a closing engine.
+        """
+        if not admitted:
+            self._admit()
+        hub = get_hub_if_exists()
+        call = Call(work, hub, urgent=urgent, apart=apart)
+        if hub is None:
+            self._wait_in_thread(call)
+        else:
+            self._wait_in_greenlet(call, hub)
+        if call.fault is not None:
+            raise call.fault
+        return call.value
+
+    @property
+    def queued(self) -> int:
+        """How many calls wait to be taken."""
+        return self._inbox.qsize() + len(self._urgent) + len(self._patient)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether every thread has been at one piece of work for longer than the deadline."""
+        busy = [since for since in self._busy_since if since is not None]
+        return len(busy) == len(self._busy_since) and monotonic() - max(busy) > self.deadline_seconds
+
+    def _admit(self) -> None:
+        if self.refusal is not None:
+            raise Unavailable(self.refusal, committed="no")
+        if self._busy_since[0] is not None and self.is_stuck:
+            raise Unavailable(f"the {self.name} has not moved for {self.deadline_seconds:g} s", committed="no")
+        if self._inbox.qsize() > self._most_queued:
+            raise Unavailable(f"more than {self._most_queued} calls wait for the {self.name}", committed="no")
+
+    def _wait_in_thread(self, call: Call[W]) -> None:
+        call.sleeper = _ThreadSleeper(self.deadline_seconds)
+        self._inbox.put(call)
+        if call.sleeper.get() is _LATE:
+            self._give_up(call)
+
+    def _wait_in_greenlet(self, call: Call[W], hub: Hub) -> None:
+        sleeper: Any = Waiter(hub)
+        call.sleeper = sleeper
+        self._hand_over_soon(call, hub)
+        timer = hub.loop.timer(self.deadline_seconds)
+        timer.start(sleeper.switch, _LATE)
+        try:
+            if sleeper.get() is _LATE:
+                self._give_up(call)
+        except BaseException:
+            self._withdraw(call)
+            raise
+        finally:
+            timer.close()
+
+    def _hand_over_soon(self, call: Call[W], hub: Hub) -> None:
+        batch = self._batches.setdefault(hub, [])
+        batch.append(call)
+        if len(batch) == 1:
+            hub.loop.run_callback(self._hand_over, batch)
+        elif len(batch) >= self._hand_over_at:
+            self._hand_over(batch)
+
+    def _hand_over(self, batch: list[Call[W]]) -> None:
+        for call in batch:
+            self._inbox.put(call)
+        batch.clear()
+
+    def _withdraw(self, call: Call[W]) -> int:
+        """Take back a call if it is still queued; the state in which it was found."""
+        with self._gate:
+            found = call.state
+            if found == QUEUED:
+                call.state = WITHDRAWN
+        return found
+
+    def _give_up(self, call: Call[W]) -> None:
+        found = self._withdraw(call)
+        if found == QUEUED:
+            raise Unavailable(f"the {self.name} was too busy", committed="no")
+        if found == TAKEN:
+            raise Unavailable(f"the {self.name} did not answer in time", committed="unknown")
+        call.sleeper.get()
+
+    # The native threads' side
+
+    def take_one(self, thread: int) -> Call[W]:
+        """The next call, as soon as there is one; for lanes with several threads."""
+        self._busy_since[thread] = None
+        while True:
+            call = self._inbox.get()
+            if self._claim([call]):
+                self._busy_since[thread] = monotonic()
+                return call
+
+    def take_group(self, most: int, patience_seconds: float) -> list[Call[W]]:
+        """At most `most` calls, urgent ones first; empty when none came in time. For the only thread of a lane."""
+        self._busy_since[0] = None
+        if not self._urgent and not self._patient:
+            try:
+                self._sort(self._inbox.get(timeout=patience_seconds))
+            except Empty:
+                self._busy_since[0] = monotonic()
+                return []
+        for _ in range(self._inbox.qsize()):
+            self._sort(self._inbox.get_nowait())
+        group: list[Call[W]] = []
+        for line in (self._urgent, self._patient):
+            while line and len(group) < most:
+                group.append(line.popleft())
+        self._busy_since[0] = monotonic()
+        return self._claim(group)
+
+    def _sort(self, call: Call[W]) -> None:
+        (self._urgent if call.urgent else self._patient).append(call)
+
+    def _claim(self, calls: list[Call[W]]) -> list[Call[W]]:
+        with self._gate:
+            claimed = [call for call in calls if call.state == QUEUED]
+            for call in claimed:
+                call.state = TAKEN
+        return claimed
+
+    def answer(self, calls: Iterable[Call[W]]) -> None:
+        """Send these calls back: their topics are signalled, then their callers resumed."""
+        by_hub: dict[Hub | None, list[Call[W]]] = {}
+        with self._gate:
+            for call in calls:
+                call.state = DONE
+                by_hub.setdefault(call.hub, []).append(call)
+        for hub, theirs in by_hub.items():
+            if hub is None:
+                self._deliver(theirs)
+            else:
+                hub.loop.run_callback_threadsafe(self._deliver, theirs)
+
+    def _deliver(self, calls: list[Call[W]]) -> None:
+        try:
+            topics = dict.fromkeys(topic for call in calls for topic in call.topics)
+            if topics and self._on_commit is not None:
+                self._on_commit(list(topics))
+        finally:
+            for call in calls:
+                call.sleeper.switch(None)

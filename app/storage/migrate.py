@@ -1,0 +1,101 @@
+"""Bring a database to the schema of this code, or back.
+
+All steps run in one transaction, so that a start that is killed half way leaves the old schema. Two starts do not
+race: on SQLite one process holds the file, on PostgreSQL a row of `migration_lock` is locked first, in that same
+transaction (no advisory locks and no session state: it works through a pooler too). A schema that this code does
+not know was written by a newer release, and is refused.
+
+A new revision is a file `migrations/versions/NNNN_topic.py` with `down_revision` naming the one before it.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.pool import NullPool
+
+import app
+
+_ROOM = Path(app.__file__).parent
+NEWEST = "head"
+EMPTY = "base"
+
+
+class SchemaTooNew(Exception):
+    """The database was written by a newer release."""
+
+
+def scripts() -> Path:
+    """Where the revisions are: inside the installed package, or beside it in a checkout."""
+    inside = _ROOM / "migrations"
+    return inside if inside.is_dir() else _ROOM.parent / "migrations"
+
+
+def sqlite_engine(path: Path) -> Engine:
+    """A SQLAlchemy engine for schema work on a file that this process holds; its transactions cover DDL too."""
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"isolation_level": None})
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+def migrate(engine: Engine, target: str = NEWEST) -> list[str]:
+    """Go to `target` (a revision, NEWEST or EMPTY); the revisions before and after. Raises SchemaTooNew."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            _lock_row(connection)
+        before = _revision(connection)
+        _refuse_newer(before)
+        if _index(before) < _index(target):
+            command.upgrade(_configuration(connection), target)
+        elif _index(before) > _index(target):
+            command.downgrade(_configuration(connection), target)
+        return [before, _revision(connection)]
+
+
+def revision_of(engine: Engine) -> str:
+    """The revision a database is at; EMPTY when it has none."""
+    with engine.connect() as connection:
+        return _revision(connection)
+
+
+def newest_revision() -> str:
+    """The revision this code needs."""
+    return _chain()[-1]
+
+
+def _revision(connection: Connection) -> str:
+    return MigrationContext.configure(connection).get_current_revision() or EMPTY
+
+
+def _chain() -> list[str]:
+    directory = ScriptDirectory(str(scripts()))
+    return [EMPTY, *(script.revision for script in reversed(list(directory.walk_revisions())))]
+
+
+def _index(revision: str) -> int:
+    chain = _chain()
+    return len(chain) - 1 if revision == NEWEST else chain.index(revision)
+
+
+def _refuse_newer(revision: str) -> None:
+    if revision not in _chain():
+        raise SchemaTooNew(
+            f"The database has schema {revision}, which this release does not know (it knows up to "
+            f"{newest_revision()}): it was written by a newer release. Install that one, or restore a backup."
+        )
+
+
+def _configuration(connection: Connection) -> Config:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(scripts()).replace("%", "%%"))
+    configuration.attributes["connection"] = connection
+    return configuration
+
+
+def _lock_row(connection: Connection) -> None:
+    connection.execute(text("CREATE TABLE IF NOT EXISTS migration_lock (id INTEGER PRIMARY KEY)"))
+    connection.execute(text("INSERT INTO migration_lock (id) VALUES (1) ON CONFLICT DO NOTHING"))
+    connection.execute(text("SELECT id FROM migration_lock WHERE id = 1 FOR UPDATE"))

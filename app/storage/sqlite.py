@@ -1,0 +1,148 @@
+"""The embedded engine: one process, one file, one writer.
+
+The writer and the readers are native threads of this engine, not of gevent's pool (which also resolves names), so
+a stuck disk stops nothing but the callers that wait for it, and those only until their deadline. Only the writer's
+connection writes and checkpoints, and it closes last: SQLite before 3.51.3 can damage a log that two connections
+write and checkpoint at once.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from app.clock import Clock
+from app.storage import meta
+from app.storage.engine import Reader, Transaction
+from app.storage.lane import Lane, start_thread
+from app.storage.migrate import migrate, sqlite_engine
+from app.storage.sqlite_file import FileLock, connect_reader, connect_writer, refuse_network_filesystem
+from app.storage.sqlite_reads import serve_reads
+from app.storage.sqlite_writer import Work, Writer
+from app.testmode import Failpoints
+from app.tokens import random_bytes
+
+T = TypeVar("T")
+
+
+class BeginningClock(Clock, Protocol):
+    """A clock that can be told the largest instant ever committed."""
+
+    def begin_at_least(self, instant: int) -> None:
+        """Never answer less than `instant` from now on."""
+        ...
+
+
+def _ignore(reason: str) -> None:
+    """What happens after a fatal error when nobody asked: the engine refuses, and its report says why."""
+
+
+class SqliteEngine:
+    """The Engine of the port, on one SQLite file.
+
+    `on_commit(topics)` is called on the caller's event loop after the commit and before the callers are resumed; it
+    must not block. `on_fatal(reason)` is called on the writer's thread when the file cannot be trusted any more: the
+    process should end and be started again. `lock_wait_seconds`: how long to wait for another process to let go
+    of the file, as in a rolling restart. Failpoints pause on the writer's thread: give them an unpatched sleep.
+    Raises DatabaseRefused and SchemaTooNew.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: BeginningClock,
+        failpoints: Failpoints | None = None,
+        on_commit: Callable[[list[str]], None] | None = None,
+        on_fatal: Callable[[str], None] = _ignore,
+        write_deadline_seconds: float = 3.0,
+        read_deadline_seconds: float = 3.0,
+        readers: int = 2,
+        lock_wait_seconds: float = 0.0,
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        refuse_network_filesystem(path.parent)
+        self._path = path
+        self._lock = FileLock(path, wait_seconds=lock_wait_seconds)
+        try:
+            migrate(sqlite_engine(path))
+            path.chmod(0o600)
+            connection = connect_writer(path)
+            _begin(connection, clock)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._writes: Lane[Work] = Lane("writer", deadline_seconds=write_deadline_seconds, on_commit=on_commit)
+        self._reads: Lane[object] = Lane("readers", deadline_seconds=read_deadline_seconds, threads=readers)
+        self._readers = readers
+        self._writer = Writer(self._writes, connection, clock, failpoints or Failpoints(), on_fatal)
+        start_thread(self._writer.serve, ())
+        for thread in range(readers):
+            start_thread(serve_reads, (self._reads, thread, connect_reader(path), clock))
+
+    def run(self, operation: Callable[[Transaction], T], *, urgent: bool = False) -> T:
+        """As the port says."""
+        value: T = self._writes.ask(operation, urgent=urgent)
+        return value
+
+    def read(self, query: Callable[[Reader], T]) -> T:
+        """As the port says."""
+        value: T = self._reads.ask(query)
+        return value
+
+    def report(self) -> dict[str, object]:
+        """As the port says."""
+        figures = self._writer.figures
+        problems = [reason for reason in (self._writer.broken, self._stuck()) if reason]
+        return {
+            "engine": "sqlite",
+            "version": sqlite3.sqlite_version,
+            "durability": "WAL, synchronous=FULL",
+            "queued": self._writes.queued,
+            "reads_queued": self._reads.queued,
+            "groups": figures.groups,
+            "operations": figures.operations,
+            "operations_failed": figures.failed,
+            "largest_group": figures.largest_group,
+            "group_seconds": figures.group_seconds,
+            "longest_group_seconds": figures.longest_group_seconds,
+            "wal_bytes": self._wal_bytes(),
+            "problems": problems,
+        }
+
+    def close(self) -> None:
+        """As the port says. The readers close first, the writer last; a stuck writer is left to the system."""
+        if self._writes.refusal is None or self._writer.broken:
+            self._writes.refusal = self._reads.refusal = "the store is closing"
+        for _ in range(self._readers):
+            self._reads.ask(None, apart=True, admitted=True)
+        self._writes.ask(self._writer.close, apart=True, admitted=True)
+        self._lock.release()
+
+    def _stuck(self) -> str | None:
+        stuck = [lane.name for lane in (self._writes, self._reads) if lane.is_stuck]
+        return f"stuck: {', '.join(stuck)}" if stuck else None
+
+    def _wal_bytes(self) -> int:
+        try:
+            return self._path.with_name(self._path.name + "-wal").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def _begin(connection: sqlite3.Connection, clock: BeginningClock) -> None:
+    """Give a new database its numbers, and the clock its lower end."""
+    fresh = {
+        meta.EPOCH: 0,
+        meta.FENCE_COUNT: 0,
+        meta.CLOCK_MARK: clock.now(),
+        meta.IDENTITY: int.from_bytes(random_bytes(8), "big") >> 1,
+    }
+    connection.execute("BEGIN IMMEDIATE")
+    known = dict(connection.execute(meta.numbers.text("sqlite")).fetchall())
+    put = meta.put.compiled("sqlite")
+    for name, number in fresh.items():
+        if name not in known:
+            connection.execute(put.text, put.positional({"named": name, "value": number}))
+    connection.execute("COMMIT")
+    clock.begin_at_least(known.get(meta.CLOCK_MARK, 0))

@@ -1,0 +1,58 @@
+"""Groups: many operations, one commit; a failing one takes only itself down."""
+
+import gevent
+import pytest
+
+from app.storage.engine import Transaction
+from tests.storage import shelf
+from tests.storage.shelf import Open
+
+
+def test_a_write_is_read_back_after_it_was_answered(open_engine: Open) -> None:
+    engine = open_engine()
+    assert engine.run(lambda tx: shelf.put(tx, "a", 7)) == 1
+    assert shelf.look(engine, "a") == 7
+
+
+def test_calls_made_together_share_one_commit(open_engine: Open) -> None:
+    engine = open_engine()
+    calls = [gevent.spawn(engine.run, lambda tx, n=n: shelf.put(tx, str(n), n)) for n in range(50)]
+    gevent.joinall(calls, raise_error=True)
+    assert len(shelf.names(engine)) == 50
+    assert engine.report()["groups"] == 1
+    assert engine.report()["largest_group"] == 50
+
+
+def test_a_failing_operation_takes_only_itself_down_and_its_neighbours_commit_once(open_engine: Open) -> None:
+    engine = open_engine()
+    engine.run(lambda tx: shelf.put(tx, "count"))
+
+    def operation(n: int) -> int:
+        def run(tx: Transaction) -> int:
+            shelf.add(tx, "count")
+            if n % 10 == 3:
+                raise KeyError(n)
+            shelf.put(tx, str(n))
+            return n
+
+        return engine.run(run)
+
+    calls = [gevent.spawn(operation, n) for n in range(30)]
+    gevent.joinall(calls)
+    assert [n for n, call in enumerate(calls) if call.exception is not None] == [3, 13, 23]
+    assert [call.value for n, call in enumerate(calls) if n % 10 != 3] == [n for n in range(30) if n % 10 != 3]
+    assert shelf.look(engine, "count") == 27
+
+
+def test_a_failing_statement_cannot_be_swallowed_by_its_operation(open_engine: Open) -> None:
+    engine = open_engine()
+
+    def careless(tx: Transaction) -> str:
+        shelf.put(tx, "half")
+        with pytest.raises(Exception, match="no such table"):
+            shelf.break_(tx)
+        return "fine"
+
+    with pytest.raises(Exception, match="no such table"):
+        engine.run(careless)
+    assert shelf.names(engine) == []
