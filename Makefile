@@ -1,0 +1,73 @@
+# Two commands: `make run` serves, `make test` tests. Both bring what they need and say what they installed.
+# `make help` lists the rest. Settings: PORT=, DATA=, and every FENCEPOST_* variable passes through.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?=
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-long check lint format types imports docs docs-serve bench lock wheel clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+run: ## install what is pinned, migrate, serve on http://127.0.0.1:8000 (PORT=, DATA=)
+	@scripts/venv run
+	@$(if $(PORT),FENCEPOST_BIND="127.0.0.1:$(PORT)") $(if $(DATA),FENCEPOST_DATA_DIR="$(DATA)") \
+	    exec $(BIN)/fencepost-server serve
+
+test: ## every test but the long ones: browser and PostgreSQL included, nothing skipped
+	@scripts/venv dev
+	@scripts/need chromium postgresql
+	@$(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile $(TESTS)
+
+test-long: ## the long suites: crash, fault and load runs
+	@scripts/venv dev
+	@scripts/need chromium postgresql
+	@$(BIN)/python -m pytest -m long --timeout 1200 $(TESTS)
+
+check: lint types imports docs test ## what CI runs: lint, format, types, import rules, docs, tests
+
+lint: ## ruff: rules, bans and format
+	@scripts/venv dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: ## let ruff put the code in shape
+	@scripts/venv dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: ## mypy, strict
+	@scripts/venv dev
+	@$(BIN)/mypy $(wildcard app wsgi.py client/src migrations bench tests)
+
+imports: ## import-linter: who may know whom
+	@scripts/venv dev
+	@$(BIN)/lint-imports --no-logo
+
+docs: ## build the documentation into site/, warnings are errors
+	@scripts/venv dev
+	@$(BIN)/mkdocs build --quiet --strict --site-dir site
+
+docs-serve: ## read the documentation on http://127.0.0.1:8001 while writing it
+	@scripts/venv dev
+	@exec $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8001
+
+bench: ## measure against what people use instead; results go to docs/performance.md
+	@scripts/venv dev
+	@scripts/need wrk
+	@exec $(BIN)/python -m bench
+
+lock: ## pin every dependency anew, with hashes, in requirements/
+	@scripts/venv dev
+	@scripts/lock
+
+wheel: ## build the server's wheel into dist/
+	@scripts/venv dev
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove what make made; data/ stays
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
