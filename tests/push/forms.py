@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, S104, E501 - the look-alikes are the point of this table
+# ruff: noqa: RUF001, E501 - the look-alikes are the point of this table
 """The table of URL forms: what attackers and careless people write, and what becomes of each.
 
 `REFUSED` pairs a form with the reason word. `NAMES` pass at creation, because only a name server knows where they lead.
