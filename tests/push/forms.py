@@ -193,16 +193,19 @@ def refused() -> Iterator[tuple[str, str]]:
     for reason, urls in _FORMS.items():
         for url in urls:
             yield url, reason
-    for reason, addresses in (("address", PRIVATE_IPV4), ("metadata", METADATA_IPV4)):
-        for address in addresses:
-            for host in spellings(address):
-                yield f"http://{host}/", reason
-            for inner in carriers(address):
-                yield f"https://[{inner}]:8443/", reason
-    for reason, addresses in (("address", PRIVATE_IPV6), ("metadata", METADATA_IPV6)):
-        for address in addresses:
-            yield f"http://[{address}]/", reason
-            yield f"http://[{IPv6Address(address).exploded.upper()}]:80/", reason
+    for address, reason in _with_reasons(PRIVATE_IPV4, METADATA_IPV4):
+        for host in spellings(address):
+            yield f"http://{host}/", reason
+        for inner in carriers(address):
+            yield f"https://[{inner}]:8443/", reason
+    for address, reason in _with_reasons(PRIVATE_IPV6, METADATA_IPV6):
+        yield f"http://[{address}]/", reason
+        yield f"http://[{IPv6Address(address).exploded.upper()}]:80/", reason
+
+
+def _with_reasons(private: tuple[str, ...], metadata: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    yield from ((address, "address") for address in private)
+    yield from ((address, "metadata") for address in metadata)
 
 
 REFUSED = tuple(dict.fromkeys(refused()))
