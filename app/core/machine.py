@@ -137,9 +137,7 @@ def _fault_in_transitions(
     return None
 
 
-def _fault_in_arrows(
-    states: Sequence[str], final: Sequence[str], state: str, targets: Sequence[str]
-) -> str | None:
+def _fault_in_arrows(states: Sequence[str], final: Sequence[str], state: str, targets: Sequence[str]) -> str | None:
     if state not in states:
         return f"transitions names the state {_shown(state)}, which is not declared in states"
     if state in final and targets:
@@ -155,9 +153,7 @@ def _fault_in_arrows(
     return None if twice is None else f"The transition from {_shown(state)} to {_shown(twice)} is named twice"
 
 
-def _fault_in_permissions(
-    states: Sequence[str], permissions: Mapping[str, Who] | None
-) -> MalformedMachine | None:
+def _fault_in_permissions(states: Sequence[str], permissions: Mapping[str, Who] | None) -> MalformedMachine | None:
     for state in permissions or {}:
         if state not in states:
             return MalformedMachine("permissions", f"permissions names the undeclared state {_shown(state)}")
