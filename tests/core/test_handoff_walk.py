@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from app.core.handoff import Expired, HandoffRecord, Moved, Mover, Offer, Wish, create, move, news
 from app.core.instants import SECOND
-from app.core.machine import Machine, declare
+from app.core.machine import Machine, Who, declare
 
 STATES = ["a", "b", "c", "d", "e"]
 T0 = 1_800_000_000 * SECOND
@@ -31,7 +31,8 @@ WISHES = st.builds(
 def machines(draw: st.DrawFn) -> Machine:
     """Machines of five states with random arrows, kept when they are well formed."""
     transitions = draw(st.dictionaries(st.sampled_from(STATES[:4]), st.lists(st.sampled_from(STATES), min_size=1)))
-    permissions = draw(st.dictionaries(st.sampled_from(STATES[1:]), st.sampled_from(["owner", "receiver", "any"])))
+    who: list[Who] = ["owner", "receiver", "any"]
+    permissions = draw(st.dictionaries(st.sampled_from(STATES[1:]), st.sampled_from(who)))
     machine = declare(STATES, draw(st.sampled_from([["e"], ["d", "e"]])), transitions, permissions)
     return machine if isinstance(machine, Machine) else _plain(declare(STATES, None, None, permissions))
 
