@@ -7,7 +7,9 @@ time the event loop takes it. Literals inside the expression travel along.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -72,3 +74,21 @@ class Statement:
     def text(self, dialect: str) -> str:
         """The SQL text for that dialect."""
         return self.compiled(dialect).text
+
+
+def insert_if_absent(dialect: str, table: Table, constants: Mapping[str, Value]) -> ClauseElement:
+    """An insert that does nothing where the primary key exists: key columns by name, the rest from `constants`."""
+    construct = _insert(dialect, table)
+    keys: dict[str, Any] = {column.name: bindparam(column.name) for column in table.primary_key}
+    return construct.values({**constants, **keys}).on_conflict_do_nothing()
+
+
+def upsert(dialect: str, table: Table) -> ClauseElement:
+    """Write a whole row, every column a parameter of its own name, over the one with the same primary key."""
+    construct = _insert(dialect, table).values({column.name: bindparam(column.name) for column in table.columns})
+    written = {column.name: construct.excluded[column.name] for column in table.columns if not column.primary_key}
+    return construct.on_conflict_do_update(index_elements=list(table.primary_key), set_=written)
+
+
+def _insert(dialect: str, table: Table) -> "sqlite.Insert | postgresql.Insert":
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

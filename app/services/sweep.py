@@ -1,0 +1,53 @@
+"""Removing what is over, in batches small enough that live traffic does not notice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gevent
+
+from app.core.limits import day_of
+from app.storage import limits, sweep
+from app.storage.engine import Engine, Reader, Transaction
+from app.testmode import Failpoints
+
+_BATCH = 200
+_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """One kind of row: `choose` reads up to so many that are over, `drop` deletes those that still are."""
+
+    name: str
+    choose: Callable[[Reader, int], list[Any]]
+    drop: Callable[[Transaction, list[Any]], int]
+
+
+LEASES = Chore("leases", sweep.ended_leases, sweep.drop_leases)
+
+
+class Sweep:
+    """Runs the chores once through."""
+
+    def __init__(self, engine: Engine, chores: list[Chore], failpoints: Failpoints) -> None:
+        self._engine = engine
+        self._chores = chores
+        self._failpoints = failpoints
+
+    def run(self) -> dict[str, int]:
+        """Rows removed by kind. Raises Unavailable; what was removed until then stays removed."""
+        removed = {chore.name: self._run(chore) for chore in self._chores}
+        removed["daily_counts"] = self._engine.run(lambda tx: limits.drop_before(tx, day_of(tx.now()) - 1))
+        return removed
+
+    def _run(self, chore: Chore) -> int:
+        removed = 0
+        while True:
+            chosen = self._engine.read(lambda reader: chore.choose(reader, _BATCH))
+            self._failpoints.at("sweep-after-select")
+            if chosen:
+                removed += self._engine.run(lambda tx, chosen=chosen: chore.drop(tx, chosen))  # type: ignore[misc]
+            if len(chosen) < _BATCH:
+                return removed
+            gevent.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,101 @@
+"""Waiting in line for something that one caller at a time can have: a lease, or an unfinished claim.
+
+The rules of what is granted stay in core; this is only the order of looking and sleeping, and it is the same for
+both. A *try* may take the thing, in a write transaction. A *look* only reads: for callers who may not take it because
+others stand before them. A caller who finds the thing free with a line before it steps behind that line, so that
+nobody who hammers without waiting overtakes those who wait; it is answered as soon as the head has been served.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import gevent
+
+from app.clock import monotonic
+from app.services.ports import Caller, Deadlines, HungUp, Lines, Seats
+
+Outcome = TypeVar("Outcome")
+
+_SETTLE_SECONDS = 1.0
+_SETTLE_STEP_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Wish(Generic[Outcome]):
+    """What one caller wants, as five questions.
+
+    `attempt(urgent)` tries in a transaction. `look()` reads; it answers None where an attempt would take the thing.
+    `busy_until(outcome)` is the instant at which somebody else's ownership ends, None for any outcome that is not
+    "somebody has it". `is_taken(outcome)` says that this caller now owns something that must not be left to a closed
+    connection, and `undo(outcome)` gives it back.
+    """
+
+    topic: str
+    identity: bytes
+    attempt: Callable[[bool], Outcome]
+    look: Callable[[], Outcome | None]
+    busy_until: Callable[[Outcome], int | None]
+    is_taken: Callable[[Outcome], bool]
+    undo: Callable[[Outcome], object]
+
+
+class Waiting:
+    """Runs wishes against the lines of this process."""
+
+    def __init__(self, lines: Lines, deadlines: Deadlines, seats: Seats) -> None:
+        self._lines = lines
+        self._deadlines = deadlines
+        self._seats = seats
+
+    def fulfil(self, wish: Wish[Outcome], wait_seconds: int, caller: Caller) -> Outcome:
+        """The outcome at once, or after up to `wait_seconds` in line. Raises HungUp, or Full from the seats."""
+        if self._lines.length(wish.topic) == 0:
+            outcome = wish.attempt(False)
+        elif wait_seconds:
+            return self._in_line(wish, wait_seconds, caller)
+        else:
+            outcome = self._settled(wish)
+        if wait_seconds and wish.busy_until(outcome) is not None:
+            return self._in_line(wish, wait_seconds, caller)
+        return outcome
+
+    def _in_line(self, wish: Wish[Outcome], wait_seconds: int, caller: Caller) -> Outcome:
+        give_up_at = monotonic() + wait_seconds
+        with ExitStack() as stack:
+            stack.enter_context(self._seats.seat())
+            place = stack.enter_context(self._lines.place(wish.topic, wish.identity, caller.is_open))
+            stack.enter_context(caller.on_hang_up(place.wake))
+            while True:
+                outcome = wish.attempt(True) if place.is_first() else wish.look()
+                if outcome is not None:
+                    busy_until = wish.busy_until(outcome)
+                    if busy_until is None:
+                        return self._served(wish, outcome, caller)
+                    self._deadlines.at(wish.topic, busy_until)
+                match place.wait(give_up_at - monotonic()):
+                    case "gone":
+                        raise HungUp
+                    case "time" | "stopping":
+                        break
+        return self._settled(wish)
+
+    def _served(self, wish: Wish[Outcome], outcome: Outcome, caller: Caller) -> Outcome:
+        if not wish.is_taken(outcome):
+            self._lines.wake_all(wish.topic)
+        elif not caller.is_open():
+            wish.undo(outcome)
+            raise HungUp
+        return outcome
+
+    def _settled(self, wish: Wish[Outcome]) -> Outcome:
+        """An answer without taking what somebody in line is about to get; after a second of that, a plain attempt."""
+        settle_by = monotonic() + _SETTLE_SECONDS
+        while True:
+            outcome = wish.look()
+            if outcome is not None:
+                return outcome
+            if self._lines.length(wish.topic) == 0 or monotonic() >= settle_by:
+                return wish.attempt(False)
+            gevent.sleep(_SETTLE_STEP_SECONDS)

@@ -1,0 +1,45 @@
+"""The lease row: one per key, found by the key's digest."""
+
+from dataclasses import astuple, fields
+
+from sqlalchemy import bindparam, select
+
+from app.core.lease import LeaseRecord
+from app.storage.engine import Reader, Transaction
+from app.storage.statement import Row, Statement, Value, insert_if_absent, upsert
+from app.storage.tables import lease
+
+_NAMES = [field.name for field in fields(LeaseRecord)]
+_FENCE = _NAMES.index("fence")
+_NUMBERS = ("fence", "attempt", "ttl_seconds", "granted_at", "lease_expires_at", "absolute_expires_at")
+_EMPTY: dict[str, Value] = {**dict.fromkeys(_NUMBERS, 0), "cause": ""}
+
+_SELECT = Statement(select(*(lease.c[name] for name in _NAMES)).where(lease.c.key_hash == bindparam("key_hash")))
+_HOLD_PLACE = Statement(lambda dialect: insert_if_absent(dialect, lease, _EMPTY))
+_SAVE = Statement(lambda dialect: upsert(dialect, lease))
+
+
+def lock(tx: Transaction, key_hash: bytes) -> LeaseRecord | None:
+    """The record of a key that exists, locked; None where there is none."""
+    return _record(tx.lock(_SELECT, key_hash=key_hash))
+
+
+def lock_or_make(tx: Transaction, key_hash: bytes) -> LeaseRecord | None:
+    """The same for a use case that will save a record: what it locks is there even for a key never seen."""
+    return _record(tx.lock(_SELECT, _HOLD_PLACE, key_hash=key_hash))
+
+
+def find(reader: Reader, key_hash: bytes) -> LeaseRecord | None:
+    """The record of a key as committed, without a lock."""
+    return _record(reader.one(_SELECT, key_hash=key_hash))
+
+
+def save(tx: Transaction, key_hash: bytes, record: LeaseRecord) -> None:
+    """Write the whole record of a locked key."""
+    tx.execute(_SAVE, key_hash=key_hash, **dict(zip(_NAMES, astuple(record), strict=True)))
+
+
+def _record(row: Row | None) -> LeaseRecord | None:
+    if row is None or row[_FENCE] == 0:
+        return None
+    return LeaseRecord(*row)  # type: ignore[arg-type]

@@ -1,0 +1,187 @@
+"""What every JSON route shares, in one place and one order.
+
+Transport (413, 415, a body that is cut short or late), query string, daily limit, then the route: its JSON, members,
+authorization and decision. Every answer gets its request id, is never cached and never sniffed. A fault tells the
+caller a request id and nothing else.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gevent
+from flask import Blueprint, Flask, Response, g, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from app import tokens
+from app.core.limits import Counted, Exhausted
+from app.push.seats import Full
+from app.services.limits import DailyLimit
+from app.services.ports import HungUp, Unavailable
+from app.testmode import Dropped
+from app.web import address, body
+from app.web.connection import Connection
+from app.wire import errors
+from app.wire.codes import Code
+from app.wire.reply import Refused, Reply, refusal
+
+_log = logging.getLogger("fencepost.web")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*) *", re.ASCII)
+
+
+class AddressPolicy(NamedTuple):
+    """Who is counted: `mode` is "on", "off" or "auto" (everybody but local peers that no proxy stands before)."""
+
+    mode: str
+    trusted_proxies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as a route sees it: the body's bytes, who is on the other end."""
+
+    body: bytes
+    environ: Mapping[str, Any]
+    connection: Connection
+    address: str | None
+    """The address under which it is counted, None for one that is not."""
+
+    def bearer(self) -> str:
+        """The token of the Authorization header. Raises Refused with 401."""
+        found = _BEARER.fullmatch(self.environ.get("HTTP_AUTHORIZATION") or "")
+        if found is None:
+            raise Refused(errors.token_required())
+        return found.group(1)
+
+
+Route = Callable[..., Reply]
+
+
+class Edge:
+    """Binds routes to blueprints and answers for them."""
+
+    def __init__(self, requests: DailyLimit, policy: AddressPolicy, *, body_deadline_seconds: float) -> None:
+        self._requests = requests
+        self._policy = policy
+        self._body_deadline = body_deadline_seconds
+        self._warned_of_proxy = False
+
+    def route(
+        self, blueprint: Blueprint, rule: str, route: Route, *, method: str = "POST", cap: int = 0, query: bool = False
+    ) -> None:
+        """Serve `route(call, **path)` at the rule. `cap` bytes of body at most; `query` allows a query string."""
+
+        def view(**path: str) -> Response:
+            return self.answer(lambda: route(self._call(cap, query), **path))
+
+        blueprint.add_url_rule(rule, endpoint=f"{method}{rule.replace('.', '-')}", view_func=view, methods=[method])
+
+    def answer(self, make: Callable[[], Reply]) -> Response:
+        """Run it and make a response of what comes, a refusal or a fault included."""
+        gevent.sleep(0)  # a connection whose next request is always there already must not starve the others
+        try:
+            reply = make()
+        except Refused as refused:
+            reply = refused.reply
+        except Unavailable as away:
+            reply = errors.unavailable(committed=away.committed, retry_after_seconds=away.retry_after_seconds)
+        except Full as full:
+            reply = errors.too_many_waiters(full.retry_after_seconds)
+        except HungUp:
+            reply = errors.unavailable(committed="no")
+        except Dropped:
+            Connection(request.environ).drop()
+            reply = errors.internal(request_id())
+        except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
+            _log.exception("request %s failed", request_id())
+            reply = errors.internal(request_id())
+        return respond(reply)
+
+    def client(self, environ: Mapping[str, Any]) -> str | None:
+        """The address to count a request under, or None where it is not counted."""
+        mode, trusted = self._policy
+        if mode == "off":
+            return None
+        found = address.of_client(environ, trusted)
+        if mode == "auto":
+            peer = environ.get("REMOTE_ADDR") or ""
+            if not address.is_forwarded(environ):
+                return None if address.is_local(peer) else address.counted_as(found)
+            if trusted == 0:
+                self._warn_of_proxy()
+        return address.counted_as(found)
+
+    def count(self, counted_as: str | None) -> None:
+        """Count one request of an address. Raises Refused with 429."""
+        if counted_as is None:
+            return
+        taken = self._requests.take(counted_as)
+        g.rate_headers = rate_headers(taken)
+        if isinstance(taken, Exhausted):
+            raise Refused(errors.rate_limited(taken.reset_seconds, limit=taken.limit))
+
+    def _call(self, cap: int, query: bool) -> Call:
+        environ = request.environ
+        read = body.read(environ, cap, self._body_deadline)
+        if environ.get("QUERY_STRING") and not query:
+            raise Refused(errors.query_not_allowed())
+        counted_as = self.client(environ)
+        self.count(counted_as)
+        return Call(read, environ, Connection(environ), counted_as)
+
+    def _warn_of_proxy(self) -> None:
+        if not self._warned_of_proxy:
+            self._warned_of_proxy = True
+            _log.warning(
+                "a request carries forwarding headers but no proxy is trusted: everybody behind it is counted as "
+                "one address; set FENCEPOST_TRUSTED_PROXIES to the number of proxies in front of this server"
+            )
+
+
+def rate_headers(taken: Counted | Exhausted) -> dict[str, str]:
+    """What is left of the day's allowance, as headers."""
+    remaining = taken.remaining if isinstance(taken, Counted) else 0
+    return {
+        "RateLimit-Limit": str(taken.limit),
+        "RateLimit-Remaining": str(remaining),
+        "RateLimit-Reset": str(taken.reset_seconds),
+    }
+
+
+def request_id() -> str:
+    """The caller's request id if it is a decent one, else one of ours; the same for the whole request."""
+    known: str | None = g.get("request_id")
+    if known is None:
+        sent = request.environ.get("HTTP_X_REQUEST_ID") or ""
+        known = g.request_id = sent if _REQUEST_ID.fullmatch(sent) else tokens.mint_identifier()
+    return known
+
+
+def respond(reply: Reply) -> Response:
+    """A response with the headers that every answer carries."""
+    g.outcome = reply.body.get("code") or reply.body.get("status") or "ok"
+    response = Response(reply.encode() if reply.status != 304 else b"", reply.status, mimetype="application/json")
+    headers = response.headers
+    headers["Cache-Control"] = "no-store"
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["X-Request-Id"] = request_id()
+    for name, value in {**g.get("rate_headers", {}), **reply.headers}.items():
+        headers[name] = value
+    return response
+
+
+def install(app: Flask) -> None:
+    """Answer what no route answers: unknown paths, wrong methods, anything that the framework refuses by itself."""
+
+    def refuse(fault: HTTPException) -> Response:
+        if isinstance(fault, MethodNotAllowed):
+            return respond(errors.method_not_allowed(fault.valid_methods or ()))
+        if fault.code == 404:
+            return respond(errors.unknown_route())
+        _log.warning("request %s refused by the framework: %s", request_id(), fault.code)
+        return respond(refusal(Code.INVALID_REQUEST, error="The request cannot be read as HTTP asks"))
+
+    app.register_error_handler(HTTPException, refuse)
