@@ -165,6 +165,8 @@ class Status:
     record: LeaseRecord | None
     left: int = 0
     """Microseconds until the lease ends, above 0 while held."""
+    attempt: int = 0
+    """Ownerships in the lifecycle that is on; 0 where none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +239,10 @@ def status(record: LeaseRecord | None, now: int) -> Status:
     if record is None or record.is_over(now):
         return Status("free", record)
     if record.is_completed(now):
-        return Status("completed", record)
+        return Status("completed", record, attempt=record.attempt)
     if record.is_held(now):
-        return Status("held", record, record.lease_expires_at - now)
-    return Status("free", record)
+        return Status("held", record, record.lease_expires_at - now, record.attempt)
+    return Status("free", record, attempt=record.attempt)
 
 
 def verify(record: LeaseRecord | None, fence: int, now: int) -> Verified:

@@ -105,7 +105,8 @@ def _merge_member(rules: list[Schema]) -> Schema:
     if all(words):
         union = list(dict.fromkeys(word for some in words for word in some))
         merged = {key: value for key, value in distinct[0].items() if key not in ("const", "enum")}
-        return {**merged, "enum": union}
+        told = dict.fromkeys(rule["description"] for rule in distinct if "description" in rule)
+        return {**merged, **({"description": " ".join(told)} if told else {}), "enum": union}
     return {"anyOf": distinct}
 
 
