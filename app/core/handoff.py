@@ -40,6 +40,7 @@ from app.core.machine import Machine
 
 Role = Literal["owner", "receiver"]
 Mover = Literal["owner", "receiver", "operator"]
+WaitReason = Literal["changed", "ended", "timeout", "shutdown"]
 Audience = Literal["agent", "person"]
 
 NONCE_SECONDS = DAY_SECONDS
@@ -115,6 +116,53 @@ class HandoffRecord:
     def allowed(self, mover: Mover) -> tuple[str, ...]:
         """The states that this mover may move it into now, in the order of the transitions."""
         return tuple(to for to in self.machine.transitions[self.state] if _may_enter(self.machine, to, mover))
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The handoff is there, now or (`repeated`) since the same offer was sent before; `record` is as it is now."""
+
+    record: HandoffRecord
+    left: int
+    """Microseconds until it expires, 0 when it has."""
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferConflict:
+    """The creator spent the nonce on an offer with other content."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """As many handoffs are live as may be; the soonest of them expires after so many seconds."""
+
+    retry_after_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """There is no such handoff, or the token is not of it. Nobody learns which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The handoff as one of its parties, or an operator, may see it now."""
+
+    record: HandoffRecord
+    role: Mover
+    left: int
+    """Microseconds until it expires, above 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What a waiting caller is told. `has_changed`: the version is another one than the caller knew."""
+
+    seen: Seen
+    reason: WaitReason
+    has_changed: bool
+    waited_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,25 +251,13 @@ class Expired:
 MoveRefusal = NonceConflict | UnknownState | StateMismatch | TransitionNotAllowed | NotPermitted | Expired
 
 
-@dataclass(frozen=True, slots=True)
-class SameOffer:
-    """The creation was sent before and went through; `record` is the handoff as it is now."""
-
-    record: HandoffRecord
-
-
-@dataclass(frozen=True, slots=True)
-class OfferConflict:
-    """The creator spent the nonce on an offer with other content."""
-
-
 def create(offer: Offer, now: int) -> HandoffRecord:
     """A new handoff in the start state. Its end is fixed here: creation + life."""
     first = Entry(state=offer.machine.start, previous=None, by="owner", at=now, note=offer.note)
     return HandoffRecord(offer, created_at=now, expires_at=now + offer.ttl_seconds * SECOND, history=(first,))
 
 
-def repeat(record: HandoffRecord | None, offer: Offer, now: int) -> SameOffer | OfferConflict | None:
+def repeat(record: HandoffRecord | None, offer: Offer, now: int) -> Created | OfferConflict | None:
     """Judge an offer whose nonce and owner token made `record`; None when the nonce is free.
 
     It is remembered for 24 hours from the creation, a shorter life of the handoff notwithstanding. The content is
@@ -230,7 +266,14 @@ def repeat(record: HandoffRecord | None, offer: Offer, now: int) -> SameOffer | 
     """
     if record is None or now >= record.created_at + NONCE_SECONDS * SECOND:
         return None
-    return SameOffer(record) if replace(offer, handoff_id=record.handoff_id) == record.offer else OfferConflict()
+    if replace(offer, handoff_id=record.handoff_id) != record.offer:
+        return OfferConflict()
+    return Created(record, max(0, record.expires_at - now), repeated=True)
+
+
+def look(record: HandoffRecord, role: Mover, now: int) -> Seen | Expired:
+    """What a party may see now."""
+    return Expired(record) if record.is_expired(now) else Seen(record, role, record.expires_at - now)
 
 
 def move(record: HandoffRecord, wish: Wish, now: int) -> Moved | MoveRefusal:

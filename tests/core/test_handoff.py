@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.handoff import (
+    Created,
     Expired,
     HandoffRecord,
     Moved,
@@ -12,12 +13,13 @@ from app.core.handoff import (
     NotPermitted,
     Offer,
     OfferConflict,
-    SameOffer,
+    Seen,
     StateMismatch,
     TransitionNotAllowed,
     UnknownState,
     Wish,
     create,
+    look,
     move,
     news,
     repeat,
@@ -154,6 +156,12 @@ def test_h7_the_end_is_decided_to_the_microsecond(after, refused):
     assert isinstance(move(record, accept(), record.expires_at + after), Expired) == refused
 
 
+def test_h7_reading_ends_at_the_same_microsecond():
+    record = create(offer(ttl_seconds=60), T0)
+    assert look(record, "owner", record.expires_at - 1) == Seen(record, "owner", 1)
+    assert look(record, "owner", record.expires_at) == Expired(record)
+
+
 def test_h7_an_expired_handoff_replays_nothing():
     record = moved(create(offer(), T0), accept(nonce="n"))
     assert move(record, accept(nonce="n"), record.expires_at) == Expired(record)
@@ -198,13 +206,15 @@ def test_refusals_come_in_the_order_nonce_unknown_mismatch_transition_permission
 
 def test_the_same_offer_is_recognised_whatever_identifier_was_minted_for_it():
     record = create(offer(), T0)
-    assert repeat(record, offer(handoff_id="1" * 32), T0 + SECOND) == SameOffer(record)
+    assert repeat(record, offer(handoff_id="1" * 32), T0 + SECOND) == Created(
+        record, 86_399 * SECOND, repeated=True
+    )
 
 
 def test_an_offer_that_spells_out_the_defaults_is_the_same():
     spelled = declare(["offered", "accepted", "working", "done", "failed", "returned"], ["done", "failed", "returned"])
     record = create(offer(), T0)
-    assert repeat(record, offer(machine=spelled), T0) == SameOffer(record)
+    assert repeat(record, offer(machine=spelled), T0) == Created(record, 86_400 * SECOND, repeated=True)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +239,7 @@ def test_an_offer_with_any_other_content_is_a_conflict(change):
 def test_an_offer_is_remembered_for_24_hours_though_the_handoff_lived_a_minute(after, remembered):
     record = create(offer(ttl_seconds=60), T0)
     outcome = repeat(record, offer(ttl_seconds=60), T0 + 86_400 * SECOND + after)
-    assert (outcome == SameOffer(record)) == remembered
-    assert (outcome is None) != remembered
+    assert outcome == (Created(record, 0, repeated=True) if remembered else None)
 
 
 def test_a_nonce_that_was_never_used_is_free():
