@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import re
 import secrets
-from base64 import urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Sequence
 from enum import StrEnum
 
 _BODY_LENGTH = 43
@@ -77,3 +78,18 @@ def digest(purpose: str, *parts: str) -> bytes:
 def same(one: bytes, other: bytes) -> bool:
     """Compare two digests in constant time."""
     return hmac.compare_digest(one, other)
+
+
+def notify_secret(server_key: bytes, handoff_id: str) -> str:
+    """What a handoff's webhooks are signed with: `whsec_` and 32 bytes in base64. Derived at each use, never stored."""
+    derived = hmac.digest(server_key, b"fencepost:notify:" + handoff_id.encode("ascii"), "sha256")
+    return "whsec_" + b64encode(derived).decode("ascii")
+
+
+def sign_notice(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
+    """The value of `webhook-signature` as Standard Webhooks say: one `v1,` signature for each secret."""
+    signed = f"{message_id}.{timestamp}.".encode("ascii") + body
+    return " ".join(
+        "v1," + b64encode(hmac.digest(b64decode(secret.removeprefix("whsec_")), signed, "sha256")).decode("ascii")
+        for secret in secrets
+    )

@@ -6,8 +6,7 @@ What the first lets pass because it is a name, the second still sees.
 """
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_network
-from typing import Self
+from ipaddress import IPv4Address, IPv6Address
 
 from app.push.addresses import Address, Network, Standing, judge_address
 from app.push.target import Refused, Target, read
@@ -29,11 +28,6 @@ class Policy:
 
     ports: frozenset[int] = frozenset({80, 443, 8080, 8443})
     allow: tuple[Network, ...] = ()
-
-    @classmethod
-    def parse(cls, *, allow: str = "", ports: str = "80,443,8080,8443") -> Self:
-        """From the text of the two settings, comma separated. ValueError names the entry that is wrong."""
-        return cls(frozenset(map(_port, _entries(ports))), tuple(map(_network, _entries(allow))))
 
 
 def judge_url(url: str, policy: Policy) -> Allowed | Refused:
@@ -72,20 +66,3 @@ def judge_destination(address: Address, port: int, policy: Policy) -> Refused | 
 
 def _closed_port(port: int) -> Refused:
     return Refused("port", f"Webhooks may not go to port {port}")
-
-
-def _entries(text: str) -> list[str]:
-    return [entry for entry in map(str.strip, text.split(",")) if entry]
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65_535):
-        raise ValueError(f"{text!r} is not a port from 1 to 65535")
-    return int(text)
-
-
-def _network(text: str) -> Network:
-    try:
-        return ip_network(text)
-    except ValueError as fault:
-        raise ValueError(f"{text!r} is not a network such as 10.0.0.0/8: {fault}") from fault

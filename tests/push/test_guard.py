@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - look-alikes are the point
 import re
 from collections import Counter
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -142,7 +141,7 @@ def test_a_listed_network_is_listed_to_its_edges(
 
 
 def test_a_listed_network_opens_every_port_for_itself_only() -> None:
-    policy = Policy.parse(allow="10.0.0.0/8")
+    policy = Policy(allow=(ip_network("10.0.0.0/8"),))
     assert isinstance(judge_url("http://10.0.0.1:9000/", policy), Allowed)
     assert judge_destination(IPv4Address("10.0.0.1"), 9000, policy) is None
     closed = judge_url("http://1.1.1.1:9000/", policy)
@@ -153,13 +152,13 @@ def test_a_listed_network_opens_every_port_for_itself_only() -> None:
 
 def test_the_port_of_a_name_waits_for_the_delivery_only_where_networks_are_listed() -> None:
     assert isinstance(judge_url("http://hooks.example:9000/", OPEN), Refused)
-    assert isinstance(judge_url("http://hooks.example:9000/", Policy.parse(allow="10.0.0.0/8")), Allowed)
+    assert isinstance(judge_url("http://hooks.example:9000/", Policy(allow=(ip_network("10.0.0.0/8"),))), Allowed)
 
 
 def test_localhost_passes_once_loopback_is_listed() -> None:
     for network in ("127.0.0.1/32", "::1/128"):
-        assert isinstance(judge_url("http://localhost:9000/", Policy.parse(allow=network)), Allowed)
-    assert isinstance(judge_url("http://localhost:9000/", Policy.parse(allow="10.0.0.0/8")), Refused)
+        assert isinstance(judge_url("http://localhost:9000/", Policy(allow=(ip_network(network),))), Allowed)
+    assert isinstance(judge_url("http://localhost:9000/", Policy(allow=(ip_network("10.0.0.0/8"),))), Refused)
 
 
 @pytest.mark.parametrize("port", [80, 443, 8080, 8443])
@@ -171,23 +170,6 @@ def test_the_four_ports_are_open_by_default_and_their_neighbours_closed(port: in
 
 
 def test_the_ports_are_a_setting() -> None:
-    policy = Policy.parse(ports=" 443, 9443 ")
+    policy = Policy(ports=frozenset({443, 9443}))
     assert judge_destination(IPv4Address("1.1.1.1"), 9443, policy) is None
     assert judge_destination(IPv4Address("1.1.1.1"), 80, policy) is not None
-
-
-@pytest.mark.parametrize(
-    ("allow", "ports", "named"),
-    [
-        ("10.0.0.1/8", "80", "10.0.0.1/8"),
-        ("10.0.0.0/33", "80", "10.0.0.0/33"),
-        ("10.0.0.0/8,home", "80", "home"),
-        ("", "0", "0"),
-        ("", "65536", "65536"),
-        ("", "80,http", "http"),
-        ("", "８０", "８０"),
-    ],
-)
-def test_a_wrong_setting_is_named(allow: str, ports: str, named: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(named)):
-        Policy.parse(allow=allow, ports=ports)
