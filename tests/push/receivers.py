@@ -123,7 +123,7 @@ def receiver(behave: Behaviour = _ok, *, tls: SSLContext | None = None, reads: b
         else StreamServer(("127.0.0.1", 0), serve, backlog=512, ssl_context=tls)
     )
     server.start()
-    seen.port = server.address[1]
+    seen.port = int(server.address[1])
     try:
         yield seen
     finally:
