@@ -206,9 +206,7 @@ def test_refusals_come_in_the_order_nonce_unknown_mismatch_transition_permission
 
 def test_the_same_offer_is_recognised_whatever_identifier_was_minted_for_it():
     record = create(offer(), T0)
-    assert repeat(record, offer(handoff_id="1" * 32), T0 + SECOND) == Created(
-        record, 86_399 * SECOND, repeated=True
-    )
+    assert repeat(record, offer(handoff_id="1" * 32), T0 + SECOND) == Created(record, 86_399 * SECOND, repeated=True)
 
 
 def test_an_offer_that_spells_out_the_defaults_is_the_same():
