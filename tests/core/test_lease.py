@@ -121,7 +121,8 @@ def test_a_broken_token_is_told_so_on_every_route() -> None:
 def test_another_fingerprint_conflicts_in_every_state(
     state: str, taken_with: bytes | None, asked_with: bytes | None
 ) -> None:  # I7
-    make = {"completed": completed, "released": released}.get(state, held)
+    makers: dict[str, Callable[..., LeaseRecord]] = {"completed": completed, "released": released}
+    make = makers.get(state, held)
     record = make(ANN, fingerprint=taken_with)
     now = record.lease_expires_at if state == "lapsed" else NOW + 2 * SECOND
     assert acquire(record, Ask(BEN, 60, asked_with), no_fence, now) == Conflict(record.absolute_expires_at)
