@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import ROOT, plant, python_files
+from tests.house.tree import ROOT, keeps, plant, python_files
 
 
 def missing_words(root: Path) -> list[str]:
@@ -32,11 +32,11 @@ def double_words(root: Path) -> list[str]:
 
 
 def test_every_public_class_of_core_is_a_word_of_the_glossary() -> None:
-    assert missing_words(ROOT) == []
+    keeps(missing_words(ROOT))
 
 
 def test_no_word_has_two_meanings() -> None:
-    assert double_words(ROOT) == []
+    keeps(double_words(ROOT))
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import ROOT, plant, python_files, tracked
+from tests.house.tree import ROOT, keeps, plant, python_files, tracked
 
 WALL = 400
 SCREEN = 60
 SOURCE = {".py", ".js", ".css", ".html"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 FOLDERS = ("app", "client", "migrations", "static", "templates")
+
+
+def own_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without those of the functions in it: each of them is read by itself."""
+    inner = [node for node in function.body if isinstance(node, Function)]
+    return span(function) - sum(span(node) for node in inner)
+
+
+def span(node: ast.stmt) -> int:
+    """From the first line to the last."""
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def oversized(root: Path) -> list[str]:
@@ -23,15 +35,13 @@ def oversized(root: Path) -> list[str]:
                 found.append(f"{path}: {lines} lines")
     for path, module in python_files(root, "app", "client", "migrations"):
         for node in ast.walk(module):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                if lines > SCREEN:
-                    found.append(f"{path}:{node.lineno}: {node.name} has {lines} lines")
+            if isinstance(node, Function) and (lines := own_lines(node)) > SCREEN:
+                found.append(f"{path}:{node.lineno}: {node.name} has {lines} lines")
     return found
 
 
 def test_every_file_and_function_is_small_enough() -> None:
-    assert oversized(ROOT) == []
+    keeps(oversized(ROOT))
 
 
 @pytest.mark.parametrize(("lines", "red"), [(WALL - 1, False), (WALL, False), (WALL + 1, True)])

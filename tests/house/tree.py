@@ -40,3 +40,8 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return root
+
+
+def keeps(complaints: list[str]) -> None:
+    """Fail with every complaint, each on a line of its own."""
+    assert not complaints, "\n" + "\n".join(complaints)
