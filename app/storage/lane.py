@@ -59,9 +59,9 @@ class Call(Generic[W]):
 
     __slots__ = ("apart", "fault", "hub", "sleeper", "state", "topics", "urgent", "value", "work")
 
-    def __init__(self, work: W, hub: "Hub | None", *, urgent: bool, apart: bool) -> None:
+    def __init__(self, work: W, *, urgent: bool = False, apart: bool = False) -> None:
         self.work = work
-        self.hub = hub
+        self.hub: Hub | None = get_hub_if_exists()
         self.urgent = urgent
         self.apart = apart
         self.state = QUEUED
@@ -104,19 +104,21 @@ class Lane(Generic[W]):
 
     # Callers' side
 
-    def ask(self, work: W, *, urgent: bool = False, apart: bool = False, admitted: bool = False) -> Any:
-        """Have the work done and return its value. Raises Unavailable, or what the work raised.
+    def ask(self, work: W, *, urgent: bool = False) -> Any:
+        """Have the work done and return its value. Raises Unavailable, or what the work raised."""
+        self._admit()
+        return self._send(Call(work, urgent=urgent), self.deadline_seconds)
 
-        `admitted` passes a lane that already refuses others: for the last call of a closing engine.
-        """
-        if not admitted:
-            self._admit()
-        hub = get_hub_if_exists()
-        call = Call(work, hub, urgent=urgent, apart=apart)
+    def ask_apart(self, work: W, seconds: float) -> Any:
+        """Have the work done outside a group, even in a lane that refuses others: to close, or to copy."""
+        return self._send(Call(work, apart=True), seconds)
+
+    def _send(self, call: Call[W], seconds: float) -> Any:
+        hub = call.hub
         if hub is None:
-            self._wait_in_thread(call)
+            self._wait_in_thread(call, seconds)
         else:
-            self._wait_in_greenlet(call, hub)
+            self._wait_in_greenlet(call, hub, seconds)
         if call.fault is not None:
             raise call.fault
         return call.value
@@ -140,17 +142,17 @@ class Lane(Generic[W]):
         if self._inbox.qsize() > self._most_queued:
             raise Unavailable(f"more than {self._most_queued} calls wait for the {self.name}", committed="no")
 
-    def _wait_in_thread(self, call: Call[W]) -> None:
-        call.sleeper = _ThreadSleeper(self.deadline_seconds)
+    def _wait_in_thread(self, call: Call[W], seconds: float) -> None:
+        call.sleeper = _ThreadSleeper(seconds)
         self._inbox.put(call)
         if call.sleeper.get() is _LATE:
             self._give_up(call)
 
-    def _wait_in_greenlet(self, call: Call[W], hub: Hub) -> None:
+    def _wait_in_greenlet(self, call: Call[W], hub: Hub, seconds: float) -> None:
         sleeper: Any = Waiter(hub)
         call.sleeper = sleeper
         self._hand_over_soon(call, hub)
-        timer = hub.loop.timer(self.deadline_seconds)
+        timer = hub.loop.timer(seconds)
         timer.start(sleeper.switch, _LATE)
         try:
             if sleeper.get() is _LATE:

@@ -24,6 +24,8 @@ from app.tokens import random_bytes
 
 T = TypeVar("T")
 
+_CLOSE_SECONDS = 10.0
+
 
 class BeginningClock(Clock, Protocol):
     """A clock that can be told the largest instant ever committed."""
@@ -75,6 +77,7 @@ class SqliteEngine:
         self._writes: Lane[Work] = Lane("writer", deadline_seconds=write_deadline_seconds, on_commit=on_commit)
         self._reads: Lane[object] = Lane("readers", deadline_seconds=read_deadline_seconds, threads=readers)
         self._readers = readers
+        self._is_closed = False
         self._writer = Writer(self._writes, connection, clock, failpoints or Failpoints(), on_fatal)
         start_thread(self._writer.serve, ())
         for thread in range(readers):
@@ -111,12 +114,18 @@ class SqliteEngine:
         }
 
     def close(self) -> None:
-        """As the port says. The readers close first, the writer last; a stuck writer is left to the system."""
-        if self._writes.refusal is None or self._writer.broken:
-            self._writes.refusal = self._reads.refusal = "the store is closing"
+        """As the port says. The readers close first, the writer last. Twice is once.
+
+        Raises Unavailable when a thread is stuck on the disk; the file then stays locked until the process ends.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for lane in (self._reads, self._writes):
+            lane.refusal = lane.refusal or "the store is closing"
         for _ in range(self._readers):
-            self._reads.ask(None, apart=True, admitted=True)
-        self._writes.ask(self._writer.close, apart=True, admitted=True)
+            self._reads.ask_apart(None, _CLOSE_SECONDS)
+        self._writes.ask_apart(self._writer.close, _CLOSE_SECONDS)
         self._lock.release()
 
     def _stuck(self) -> str | None:

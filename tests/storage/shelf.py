@@ -1,13 +1,17 @@
 """A table of our own to write to: the engine knows nothing of leases."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import gevent
 from sqlalchemy import bindparam, insert, select, text, update
 
 from app.storage.engine import Reader, Transaction
+from app.storage.lane import new_lock
 from app.storage.sqlite import SqliteEngine
 from app.storage.statement import Statement
 from app.storage.tables import meta
+from app.testmode import Failpoints
 
 Open = Callable[..., SqliteEngine]
 
@@ -48,3 +52,47 @@ def names(engine: SqliteEngine) -> list[str]:
     """What is on the shelf."""
     rows = engine.read(lambda reader: reader.all(_names))
     return [str(row[0]).removeprefix("shelf.") for row in rows]
+
+
+class Barrier:
+    """A failpoint at which the writer stands still until the test lets it go on."""
+
+    def __init__(self, folder: Path, point: str) -> None:
+        self._file = folder / "failpoints"
+        self._file.write_text(f"{point} pause 0\n", encoding="utf-8")
+        self._open = new_lock()
+        self._open.acquire()
+        self._reached = new_lock()
+        self._reached.acquire()
+        self.failpoints = Failpoints(self._file, self._stand)
+
+    def _stand(self, seconds: float) -> None:
+        self._reached.release()
+        self._open.acquire()
+
+    def wait_until_reached(self) -> None:
+        """Let greenlets run until the writer stands here."""
+        with gevent.Timeout(10):
+            while not self._reached.acquire(False):
+                gevent.sleep(0.002)
+
+    def open(self) -> None:
+        """Let the writer go on, now and always."""
+        self._file.unlink()
+        self._open.release()
+
+
+def calling(
+    engine: SqliteEngine, operation: Callable[[Transaction], object], *, urgent: bool = False
+) -> "gevent.Greenlet[[], object]":
+    """A caller of its own for this operation."""
+
+    def call() -> object:
+        return engine.run(operation, urgent=urgent)
+
+    return gevent.spawn(call)
+
+
+def putting(engine: SqliteEngine, name: str) -> "gevent.Greenlet[[], object]":
+    """A caller of its own that stores a number under this name."""
+    return calling(engine, lambda tx: put(tx, name))

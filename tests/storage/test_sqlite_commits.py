@@ -16,7 +16,7 @@ def test_a_write_is_read_back_after_it_was_answered(open_engine: Open) -> None:
 
 def test_calls_made_together_share_one_commit(open_engine: Open) -> None:
     engine = open_engine()
-    calls = [gevent.spawn(engine.run, lambda tx, n=n: shelf.put(tx, str(n), n)) for n in range(50)]
+    calls = [shelf.putting(engine, str(n)) for n in range(50)]
     gevent.joinall(calls, raise_error=True)
     assert len(shelf.names(engine)) == 50
     assert engine.report()["groups"] == 1

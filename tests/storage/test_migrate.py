@@ -1,0 +1,68 @@
+"""Forward, back and forward again; never past what the code knows."""
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from app.storage import migrate
+from app.storage.sqlite import SqliteEngine
+from app.storage.tables import metadata
+from tests.storage.shelf import Open
+
+
+def test_a_database_goes_up_down_and_up_again(tmp_path: Path) -> None:
+    engine = migrate.sqlite_engine(tmp_path / "a.db")
+    newest = migrate.newest_revision()
+    assert migrate.migrate(engine) == [migrate.EMPTY, newest]
+    assert migrate.migrate(engine) == [newest, newest]
+    assert migrate.migrate(engine, migrate.EMPTY) == [newest, migrate.EMPTY]
+    assert inspect(engine).get_table_names() == ["alembic_version"]
+    assert migrate.migrate(engine) == [migrate.EMPTY, newest]
+
+
+def test_each_revision_can_be_undone_alone(tmp_path: Path) -> None:
+    engine = migrate.sqlite_engine(tmp_path / "a.db")
+    chain = [script.revision for script in ScriptDirectory(str(migrate.scripts())).walk_revisions()][::-1]
+    for below, revision in zip([migrate.EMPTY, *chain], chain, strict=False):
+        assert migrate.migrate(engine, revision) == [below, revision]
+        assert migrate.migrate(engine, below) == [revision, below]
+        assert migrate.migrate(engine, revision) == [below, revision]
+
+
+def test_the_revisions_end_in_what_the_tables_say(tmp_path: Path) -> None:
+    engine = migrate.sqlite_engine(tmp_path / "a.db")
+    migrate.migrate(engine)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_a_schema_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path, open_engine: Open) -> None:
+    file = tmp_path / "fencepost.db"
+    engine = migrate.sqlite_engine(file)
+    migrate.migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(migrate.SchemaTooNew, match="schema 9999, which this release does not know"):
+        open_engine()
+    assert migrate.revision_of(engine) == "9999"
+
+
+def test_a_step_that_fails_leaves_the_old_schema(tmp_path: Path) -> None:
+    engine = migrate.sqlite_engine(tmp_path / "a.db")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE meta (something INTEGER)"))
+    with pytest.raises(Exception, match="already exists"):
+        migrate.migrate(engine)
+    assert migrate.revision_of(engine) == migrate.EMPTY
+    assert inspect(engine).get_table_names() == ["meta"]
+
+
+def test_the_engine_migrates_when_it_opens(tmp_path: Path, open_engine: Open) -> None:
+    engine = open_engine(tmp_path / "deeper" / "fencepost.db")
+    assert isinstance(engine, SqliteEngine)
+    assert migrate.revision_of(migrate.sqlite_engine(tmp_path / "deeper" / "fencepost.db")) == migrate.newest_revision()
