@@ -18,13 +18,14 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
 import app
+from app.settings import StartRefused
 
 _ROOM = Path(app.__file__).parent
 NEWEST = "head"
 EMPTY = "base"
 
 
-class SchemaTooNew(Exception):
+class SchemaTooNew(StartRefused):
     """The database was written by a newer release."""
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from gevent import monkey
 
 from app.clock import monotonic
+from app.settings import StartRefused
 
 _REMOTE = {
     "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
@@ -29,7 +30,7 @@ JOURNAL_LIMIT = 16 * 1024 * 1024
 CHECKPOINT_PAGES = 4000
 
 
-class DatabaseRefused(Exception):
+class DatabaseRefused(StartRefused):
     """The file cannot be served; the message says why and what to do."""
 
 

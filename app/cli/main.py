@@ -1,0 +1,92 @@
+"""The command line: `fencepost-server VERB`.
+
+Exit codes: 0 done or stopped, 2 wrong usage, 70 failed (starting again may help), 78 refused (it will not).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from app import __version__
+from app.settings import Settings, StartRefused, load
+
+REFUSED = 78
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    given = _parser().parse_args(arguments)
+    verb: Callable[[argparse.Namespace], int] = given.run
+    try:
+        return verb(given)
+    except StartRefused as refused:
+        for sentence in refused.sentences:
+            _say(f"fencepost-server: {sentence}", to_error=True)
+        return REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    from app.cli.settings import settings_text
+
+    parser = argparse.ArgumentParser(
+        prog="fencepost-server",
+        description="Leases, handoffs and once-keys for fleets of agents.",
+        epilog=settings_text(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fencepost-server {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    serve = verbs.add_parser("serve", help="serve until stopped by SIGTERM or Ctrl-C")
+    serve.set_defaults(run=_serve)
+    migrate = verbs.add_parser("migrate", help="bring the database's schema up to this version")
+    migrate.set_defaults(run=_migrate)
+    settings = verbs.add_parser("settings", help="show every setting, its value and where it came from")
+    settings.add_argument("--markdown", action="store_true", help="print the reference page instead")
+    settings.set_defaults(run=_settings)
+    return parser
+
+
+def _serve(_: argparse.Namespace) -> int:
+    from app.serving.arbiter import serve
+    from app.serving.prepare import prepared
+
+    settings = prepared(load())
+    announce(settings)
+    serve(settings)
+    return 0
+
+
+def announce(settings: Settings) -> None:
+    """Say what a person wants to know of a start."""
+    store = f"SQLite, {settings.sqlite_file}" if settings.is_sqlite else "PostgreSQL"
+    _say(f"Fencepost {__version__} listens on http://{settings.listens_on}")
+    if settings.public_url != f"http://{settings.listens_on}":
+        _say(f"Public address: {settings.public_url}")
+    _say(f"Data: {settings.data_dir} ({store})")
+    if settings.test_mode:
+        _say("TEST MODE: tests may move this server's clock and stop it at failpoints. Not for real work.")
+    sys.stdout.flush()
+
+
+def _migrate(_: argparse.Namespace) -> int:
+    from app.cli.migrate import migrate_database
+    from app.serving.prepare import prepared
+
+    before, after = migrate_database(prepared(load()))
+    _say(f"The schema is {after}, as it was." if before == after else f"The schema went from {before} to {after}.")
+    return 0
+
+
+def _settings(given: argparse.Namespace) -> int:
+    from app.cli.settings import current_text, markdown
+
+    _say(markdown() if given.markdown else current_text(load()))
+    return 0
+
+
+def _say(text: str, *, to_error: bool = False) -> None:
+    (sys.stderr if to_error else sys.stdout).write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

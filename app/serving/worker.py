@@ -1,0 +1,120 @@
+"""The process that serves.
+
+The stock gevent worker looks once a second whether it should stop and then sleeps in seconds beside its parked
+calls until the grace is over (measured: 10 s of 10 with one waiting call). Here SIGTERM is an event of the loop:
+stop accepting, let the app answer all waits, end idle connections, wait for the rest on the monotonic clock, and go.
+
+A worker that cannot come up says so by its exit code: REFUSED when starting again will not help, FAILED when it may.
+"""
+
+import mmap
+import signal
+import sys
+import time
+from typing import Any
+
+import gevent
+from gevent import socket
+from gevent.event import Event
+from gevent.pool import Pool
+from gevent.server import StreamServer
+from gunicorn.workers.ggevent import GeventWorker  # type: ignore[import-untyped]
+
+from app.serving.connection import Connection
+from app.settings import StartRefused
+
+REFUSED = 78
+FAILED = 70
+_HEARTBEAT_SECONDS = 1.0
+_DRAIN_SECONDS = 1.5
+_PAUSE_AFTER_FAILURE_SECONDS = 1.0
+
+
+class Worker(GeventWorker):  # type: ignore[misc]
+    """One serving process. The app it serves has `stop()`, `close()` and `fatal_reason()` beside being WSGI."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._served = mmap.mmap(-1, 1)  # shared with the arbiter, which cannot see attributes set after the fork
+        self.lifeline: int | None = None
+        self.idle: dict[Connection, None] = {}
+        settings = self.app.settings
+        self.header_deadline_seconds: float = settings.header_deadline_seconds
+        self.answer_deadline_seconds: float = settings.answer_deadline_seconds
+        self.keepalive_seconds: float = settings.keepalive_seconds
+
+    @property
+    def has_served(self) -> bool:
+        """Whether it came as far as accepting connections. Read by the arbiter."""
+        return self._served[0] == 1
+
+    def init_signals(self) -> None:
+        """TERM, INT and QUIT all end gracefully: Ctrl-C reaches the worker as well as the arbiter."""
+        super().init_signals()
+        self._leaving = Event()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            gevent.signal_handler(number, self._leaving.set)
+
+    def load_wsgi(self) -> None:
+        """Make the app, or say why not by the exit code."""
+        try:
+            super().load_wsgi()
+        except StartRefused as refused:
+            for sentence in refused.sentences:
+                self.log.error("%s", sentence)
+            sys.exit(REFUSED)
+        except Exception:
+            self.log.exception("The worker cannot start")
+            time.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
+            sys.exit(FAILED)
+
+    def run(self) -> None:
+        """Serve until told to leave, orphaned, or the database is beyond help."""
+        self._pool = Pool(self.worker_connections)
+        servers = [self._listen(listener) for listener in self.sockets]
+        if self.lifeline is not None:
+            gevent.spawn(self._leave_with_the_arbiter, self.lifeline)
+        self._served[0] = 1
+        fatal = None
+        while fatal is None and not self._leaving.wait(_HEARTBEAT_SECONDS):
+            self.notify()
+            fatal = self.wsgi.fatal_reason()
+        if fatal is not None:
+            self.log.critical("The database failed beyond help, a new process takes over: %s", fatal)
+        self._leave(servers)
+        if fatal is not None:
+            sys.exit(FAILED)
+
+    def handle(self, listener: Any, client: socket.socket, address: Any) -> None:
+        """Serve one connection; at the limit the longest idle one makes room."""
+        if self._pool.free_count() == 0 and self.idle:
+            next(iter(self.idle)).hurry()
+        Connection(self, client, address, listener.getsockname()).serve()
+
+    def _listen(self, listener: Any) -> StreamServer:
+        listener.setblocking(1)
+        server = StreamServer(
+            listener, handle=lambda client, address: self.handle(listener, client, address), spawn=self._pool
+        )
+        if self.cfg.workers > 1:
+            server.max_accept = 1
+        server.start()
+        return server
+
+    def _leave_with_the_arbiter(self, lifeline: int) -> None:
+        """The arbiter holds the other end: when it dies, however it dies, this becomes readable."""
+        socket.wait_read(lifeline)
+        self.log.warning("The arbiter is gone, leaving")
+        self._leaving.set()
+
+    def _leave(self, servers: list[StreamServer]) -> None:
+        self.alive = False
+        for server in servers:
+            server.close()
+        self.wsgi.stop()
+        for connection in tuple(self.idle):
+            connection.hurry()
+        if not self._pool.join(_DRAIN_SECONDS):
+            self.log.warning("Cut off %d connections that did not end in time", len(self._pool))
+            self._pool.kill(block=False)
+        self.wsgi.close()
