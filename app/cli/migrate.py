@@ -1,18 +1,14 @@
 """`fencepost-server migrate`: the schema to this release, without serving. A server does the same when it starts."""
 
-from sqlalchemy import create_engine
-from sqlalchemy.pool import NullPool
-
 from app.settings import Settings
-from app.storage.migrate import migrate, sqlite_engine
+from app.storage.migrate import migrate, postgres_engine, sqlite_engine
 from app.storage.sqlite_file import FileLock, refuse_network_filesystem
 
 
 def migrate_database(settings: Settings) -> tuple[str, str]:
     """The revisions before and after. Raises StartRefused where a server holds the file or the schema is newer."""
     if not settings.is_sqlite:
-        url = settings.database_url.replace("postgresql://", "postgresql+psycopg://", 1)
-        before, after = migrate(create_engine(url, poolclass=NullPool))
+        before, after = migrate(postgres_engine(settings.database_url))
         return before, after
     refuse_network_filesystem(settings.sqlite_file.parent)
     lock = FileLock(settings.sqlite_file)

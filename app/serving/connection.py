@@ -21,6 +21,7 @@ from app.testmode import Dropped
 
 _LINGER_BYTES = 256 * 1024
 _LINGER_SECONDS = 1.0
+FIRST_REQUEST_SECONDS = 0.3  # a client that has just connected is about to ask: while leaving, it is still heard
 
 
 class Host(Protocol):
@@ -75,6 +76,7 @@ class Connection:
         self._client = client
         self._address = address
         self._server_name = server_name
+        self.has_served = False
         self._source = Source(client, self._set_idle, host.header_deadline_seconds)
         self._parser = RequestParser(host.cfg, client, address or ("", 0))
         self._parser.unreader = self._source
@@ -106,7 +108,10 @@ class Connection:
 
     def _next_request(self) -> Request | None:
         if not self._host.alive:
-            self.hurry()
+            if self.has_served:
+                self.hurry()
+            else:
+                self._source.await_request(FIRST_REQUEST_SECONDS)
         try:
             return next(self._parser)
         except (StopIteration, errors.NoMoreData):
@@ -144,6 +149,7 @@ class Connection:
         if not self._host.alive or not is_drained:
             answer.force_close()
         self._send(answer, pieces)
+        self.has_served = True
         if not is_drained:
             self._linger()
         return not answer.should_close()

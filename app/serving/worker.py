@@ -20,7 +20,7 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 from gunicorn.workers.ggevent import GeventWorker  # type: ignore[import-untyped]
 
-from app.serving.connection import Connection
+from app.serving.connection import FIRST_REQUEST_SECONDS, Connection
 from app.settings import StartRefused
 
 REFUSED = 78
@@ -85,17 +85,16 @@ class Worker(GeventWorker):  # type: ignore[misc]
         if fatal is not None:
             sys.exit(FAILED)
 
-    def handle(self, listener: Any, client: socket.socket, address: Any) -> None:
-        """Serve one connection; at the limit the longest idle one makes room."""
-        if self._pool.free_count() == 0 and self.idle:
-            next(iter(self.idle)).hurry()
-        Connection(self, client, address, listener.getsockname()).serve()
-
     def _listen(self, listener: Any) -> StreamServer:
         listener.setblocking(1)
-        server = StreamServer(
-            listener, handle=lambda client, address: self.handle(listener, client, address), spawn=self._pool
-        )
+        name = listener.getsockname()  # asked now: a client accepted last of all is served after the listener closed
+
+        def serve(client: socket.socket, address: Any) -> None:
+            if self._pool.free_count() == 0 and self.idle:
+                next(iter(self.idle)).hurry()  # at the limit the longest idle connection makes room
+            Connection(self, client, address, name).serve()
+
+        server = StreamServer(listener, handle=serve, spawn=self._pool)
         if self.cfg.workers > 1:
             server.max_accept = 1
         server.start()
@@ -113,8 +112,12 @@ class Worker(GeventWorker):  # type: ignore[misc]
             server.close()
         self.wsgi.stop()
         for connection in tuple(self.idle):
+            if connection.has_served:
+                connection.hurry()
+        self._pool.join(FIRST_REQUEST_SECONDS)
+        for connection in tuple(self.idle):
             connection.hurry()
-        if not self._pool.join(_DRAIN_SECONDS):
+        if not self._pool.join(_DRAIN_SECONDS - FIRST_REQUEST_SECONDS):
             self.log.warning("Cut off %d connections that did not end in time", len(self._pool))
             self._pool.kill(block=False)
         self.wsgi.close()

@@ -42,6 +42,11 @@ def sqlite_engine(path: Path) -> Engine:
     return engine
 
 
+def postgres_engine(url: str) -> Engine:
+    """A SQLAlchemy engine for schema work on `postgresql://…`."""
+    return create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=NullPool)
+
+
 def migrate(engine: Engine, target: str = NEWEST) -> list[str]:
     """Go to `target` (a revision, NEWEST or EMPTY); the revisions before and after. Raises SchemaTooNew."""
     with engine.begin() as connection:
