@@ -53,11 +53,11 @@ class Answer(wsgi.Response):  # type: ignore[misc]
             self._head = "".join(lines).encode("latin-1")
             self.headers_sent = True
 
-    def _emit_body(self, data: bytes) -> None:
+    def _emit_body(self, piece: bytes) -> None:
         head, self._head = self._head, b""
         if self.chunked:
-            data = b"%X\r\n%b\r\n" % (len(data), data)
-        self.sock.sendall(head + data)
+            piece = b"%X\r\n%b\r\n" % (len(piece), piece)
+        self.sock.sendall(head + piece)
 
     def close(self) -> None:
         """Send what is left: the head alone, or the end of the chunks."""
@@ -178,5 +178,5 @@ class Connection:
         self._client.shutdown(socket.SHUT_WR)
         self._source.bound(_LINGER_SECONDS)
         left = _LINGER_BYTES
-        while left > 0 and (data := self._source.chunk()):
-            left -= len(data)
+        while left > 0 and (piece := self._source.chunk()):
+            left -= len(piece)

@@ -51,9 +51,9 @@ class Source(SocketUnreader):  # type: ignore[misc]
             return bytes(self.sock.recv(size))
         self._idle(True)
         try:
-            data = bytes(self.sock.recv(size))
+            piece = bytes(self.sock.recv(size))
         finally:
             self._idle(False)
-        if data:
+        if piece:
             self.bound(self._head_seconds)
-        return data
+        return piece

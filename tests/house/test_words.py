@@ -11,7 +11,16 @@ from tests.house.tree import ROOT, keeps, plant, python_files
 
 EMPTY_WORDS = {"manager", "helper", "util", "common", "base", "data", "info", "process", "handle"}
 # Names that are not ours to choose: a setting of the contract, and what libraries call back by name.
-GIVEN = {"data_dir", "DATA_DIR", "handle_request", "handle_error", "handle_exit", "handle_quit"}
+GIVEN = {
+    "data_dir",
+    "DATA_DIR",
+    "handle_request",
+    "handle_error",
+    "handle_exit",
+    "handle_quit",
+    "handle_ttin",
+    "handle_usr2",
+}
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
