@@ -2,7 +2,7 @@
 
 Frameworks trust a length that they are told; a chunked body has none, and one longer than the cap was once cut
 at the cap and accepted. So one byte more than the cap is asked for. Nothing of a body that is too long, too slow
-or cut short is used.
+or cut short is used; the server ends a connection whose body was not read to its end.
 """
 
 from collections.abc import Mapping
@@ -11,22 +11,19 @@ from typing import Any
 import gevent
 
 from app.wire import errors
-from app.wire.reply import Refused, Reply
-
-_DRAIN_BYTES = 262_144
-_DRAIN_SECONDS = 1.0
+from app.wire.reply import Refused
 
 
 def read(environ: Mapping[str, Any], cap: int, deadline_seconds: float) -> bytes:
     """The whole body, at most `cap` bytes. Raises Refused with 413, 415, 400 or 408."""
     length = _declared(environ)
     if length is not None and length > cap:
-        raise Refused(_too_large(environ, cap))
+        raise Refused(errors.body_too_large(cap))
     body = _read(environ, cap + 1, deadline_seconds) if length != 0 else b""
     if len(body) > cap:
-        raise Refused(_too_large(environ, cap))
+        raise Refused(errors.body_too_large(cap))
     if length is not None and len(body) < length:
-        raise Refused(_closing(errors.incomplete_body()))
+        raise Refused(errors.incomplete_body())
     if body:
         _check_media(environ)
     return body
@@ -59,7 +56,7 @@ def _read(environ: Mapping[str, Any], most: int, deadline_seconds: float) -> byt
             raise
         raise Refused(errors.request_timeout()) from None
     except (OSError, EOFError):
-        raise Refused(_closing(errors.incomplete_body())) from None
+        raise Refused(errors.incomplete_body()) from None
     finally:
         late.close()
 
@@ -70,22 +67,3 @@ def _check_media(environ: Mapping[str, Any]) -> None:
         raise Refused(errors.unsupported_media_type())
     if (environ.get("HTTP_CONTENT_ENCODING") or "identity").strip().lower() != "identity":
         raise Refused(errors.unsupported_media_type("coding"))
-
-
-def _too_large(environ: Mapping[str, Any], cap: int) -> Reply:
-    """Refuse; what still comes is read away for a moment: a peer that is cut off while it sends reads no answer."""
-    with gevent.Timeout(_DRAIN_SECONDS, False):  # type: ignore[arg-type]
-        left = _DRAIN_BYTES
-        while left > 0:
-            try:
-                piece = environ["wsgi.input"].read(min(left, 16_384))
-            except (OSError, EOFError):
-                break
-            if not piece:
-                break
-            left -= len(piece)
-    return _closing(errors.body_too_large(cap))
-
-
-def _closing(reply: Reply) -> Reply:
-    return Reply(reply.status, reply.body, {**reply.headers, "Connection": "close"})

@@ -65,8 +65,3 @@ class Connection:
             timer.stop()
             arrival.close()
             timer.close()
-
-    def drop(self) -> None:
-        """Close without an answer."""
-        if self._socket is not None:
-            self._socket.shutdown(2)

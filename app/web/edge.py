@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gevent
 from flask import Blueprint, Flask, Response, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app import tokens
+from app.clock import monotonic
 from app.core.limits import Counted, Exhausted
 from app.push.seats import Full
 from app.services.limits import DailyLimit
 from app.services.ports import HungUp, Unavailable
-from app.testmode import Dropped
 from app.web import address, body
 from app.web.connection import Connection
+from app.web.log import RequestLog
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.reply import Refused, Reply, refusal
@@ -81,7 +81,6 @@ class Edge:
 
     def answer(self, make: Callable[[], Reply]) -> Response:
         """Run it and make a response of what comes, a refusal or a fault included."""
-        gevent.sleep(0)  # a connection whose next request is always there already must not starve the others
         try:
             reply = make()
         except Refused as refused:
@@ -92,9 +91,6 @@ class Edge:
             reply = errors.too_many_waiters(full.retry_after_seconds)
         except HungUp:
             reply = errors.unavailable(committed="no")
-        except Dropped:
-            Connection(request.environ).drop()
-            reply = errors.internal(request_id())
         except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
             _log.exception("request %s failed", request_id())
             reply = errors.internal(request_id())
@@ -173,8 +169,25 @@ def respond(reply: Reply) -> Response:
     return response
 
 
-def install(app: Flask) -> None:
-    """Answer what no route answers: unknown paths, wrong methods, anything that the framework refuses by itself."""
+def install(app: Flask, log: RequestLog) -> None:
+    """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request."""
+
+    def begin() -> None:
+        g.began = monotonic()
+
+    def note(response: Response) -> Response:
+        log.request(
+            request_id=request_id(),
+            method=request.method,
+            route=request.url_rule.rule if request.url_rule is not None else "unknown",
+            status=response.status_code,
+            outcome=g.get("outcome", "ok"),
+            seconds=monotonic() - g.began,
+        )
+        return response
+
+    app.before_request(begin)
+    app.after_request(note)
 
     def refuse(fault: HTTPException) -> Response:
         if isinstance(fault, MethodNotAllowed):

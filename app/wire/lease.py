@@ -315,4 +315,5 @@ _LOST: dict[_Reason, tuple[Code, str | None]] = {
 
 def _lost(outcome: Lost) -> Reply:
     code, error = _LOST[outcome.reason]
-    return refusal(code, status="lost", error=error)
+    members = {"reason": "broken"} if outcome.reason == "broken" else None
+    return refusal(code, status="lost", error=error, members=members)

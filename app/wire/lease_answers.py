@@ -98,6 +98,7 @@ class LostAnswer(TypedDict):
     code: Literal["lease_lost", "already_completed"]
     error: Sentence
     fix: Fix
+    reason: NotRequired[Annotated[Literal["broken"], Field(description="An operator took the lease away.")]]
 
 
 class CompletedAnswer(TypedDict):

@@ -1,0 +1,112 @@
+"""The one place where the rooms meet: settings in, an application out."""
+
+from collections.abc import Callable
+
+from flask import Flask
+from gevent import monkey
+
+from app.background import Sweeper
+from app.clock import SteadyClock
+from app.push.deadlines import Deadlines
+from app.push.hub import Hub
+from app.push.line import Lines
+from app.push.seats import Seats
+from app.services.lease import Leases
+from app.services.limits import DailyLimit
+from app.services.sweep import LEASES, Sweep
+from app.services.waiting import Waiting
+from app.settings import Settings
+from app.storage.engine import Engine
+from app.storage.sqlite import SqliteEngine
+from app.testmode import Failpoints, offset_from
+from app.web import edge, health, lease
+from app.web.edge import AddressPolicy, Edge
+from app.web.log import Pen, RequestLog
+
+_TEST_MODE_NAP_SECONDS = 0.1
+
+
+class Application(Flask):
+    """The WSGI application, and how it stops: `stop()` answers everyone who waits and may be called twice."""
+
+    def __init__(self) -> None:
+        super().__init__("app", static_folder=None, template_folder=None)
+        self.url_map.merge_slashes = False
+        self.url_map.strict_slashes = True
+        self.stopping = False
+        self._fatal: str | None = None
+        self._at_stop: list[Callable[[], None]] = []
+        self._at_close: list[Callable[[], None]] = []
+
+    def on_stop(self, act: Callable[[], None]) -> None:
+        """Do this when the server is told to go away; requests are still being answered."""
+        self._at_stop.append(act)
+
+    def on_close(self, act: Callable[[], None]) -> None:
+        """Do this after the last answer."""
+        self._at_close.append(act)
+
+    def fail(self, reason: str) -> None:
+        """Say that this process must end; may be called from any thread."""
+        self._fatal = reason
+
+    def fatal_reason(self) -> str | None:
+        """Why this process must end, if it must: after an I/O error nothing that was cached can be believed."""
+        return self._fatal
+
+    def stop(self) -> None:
+        """Wake and answer everyone who waits."""
+        if not self.stopping:
+            self.stopping = True
+            for act in self._at_stop:
+                act()
+
+    def close(self) -> None:
+        """Finish what is committed and let go of the database."""
+        self.stop()
+        while self._at_close:
+            self._at_close.pop(0)()
+
+
+def create_app(settings: Settings) -> Application:
+    """Everything wired for these settings. Opens the database and starts what runs beside requests."""
+    app = Application()
+    clock = SteadyClock(offset_from(settings.test_clock_file if settings.test_mode else None))
+    failpoints = Failpoints(
+        settings.test_failpoints if settings.test_mode else None, monkey.get_original("time", "sleep")
+    )
+    hub = Hub()
+    engine: Engine = SqliteEngine(
+        settings.sqlite_file,
+        clock=clock,
+        failpoints=failpoints,
+        on_commit=hub.ring,
+        on_fatal=app.fail,
+        write_deadline_seconds=settings.write_deadline_seconds,
+        lock_wait_seconds=5.0,
+    )
+    nap = _TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0
+    deadlines = Deadlines(clock, hub, longest_nap_seconds=nap)
+    seats = Seats(settings.limit_waiters)
+    waiting = Waiting(Lines(hub), deadlines, seats)
+    leases = Leases(engine, waiting)
+    requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
+    sweeper = Sweeper(Sweep(engine, [LEASES], failpoints), settings.sweep_seconds)
+
+    gate = Edge(
+        requests,
+        AddressPolicy(settings.limits, settings.trusted_proxies),
+        body_deadline_seconds=settings.body_deadline_seconds,
+    )
+    log = RequestLog(settings.log_format, settings.log_level, Pen().write)
+    edge.install(app, log)
+    app.register_blueprint(health.blueprint(engine.report, lambda: app.stopping, settings.data_dir))
+    app.register_blueprint(lease.blueprint(gate, leases))
+
+    sweeper.start()
+    app.on_stop(hub.stop)
+    app.on_stop(sweeper.stop)
+    app.on_close(requests.give_back)
+    app.on_close(deadlines.stop)
+    app.on_close(engine.close)
+    return app
