@@ -304,6 +304,7 @@ def test_lost_is_the_same_on_every_route(answer: Any) -> None:
     assert (other.status, other.body["status"], other.body["code"]) == (409, "lost", "already_completed")
     broken = answer(core.Lost("broken"))
     assert (broken.body["status"], broken.body["code"]) == ("lost", "lease_lost")
+    assert broken.body["reason"] == "broken"
 
 
 def test_the_status_of_a_key() -> None:
