@@ -10,7 +10,7 @@ from typing import Literal, Protocol, Self
 
 from app.storage.engine import Unavailable
 
-__all__ = ["Caller", "Deadlines", "HungUp", "Lines", "Place", "Seats", "Unavailable"]
+__all__ = ["Caller", "Deadlines", "HungUp", "Lines", "Place", "Seats", "Signals", "Ticket", "Unavailable"]
 
 
 class HungUp(Exception):
@@ -53,6 +53,29 @@ class Lines(Protocol):
     def length(self, topic: str) -> int: ...
 
     def wake_all(self, topic: str) -> None: ...
+
+
+class Ticket(Protocol):
+    """A place among the listeners of a topic; a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def ring(self) -> None: ...
+
+    def wait(self, timeout_seconds: float) -> bool: ...
+
+
+class Signals(Protocol):
+    """Whoever listens to a topic is woken by a commit that touched it."""
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def listen(self, topic: str, /) -> Ticket: ...
 
 
 class Deadlines(Protocol):

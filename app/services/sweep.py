@@ -25,6 +25,7 @@ class Chore:
 
 
 LEASES = Chore("leases", sweep.ended_leases, sweep.drop_leases)
+HANDOFFS = Chore("handoffs", sweep.over_handoffs, sweep.drop_handoffs)
 
 
 class Sweep:

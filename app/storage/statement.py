@@ -83,6 +83,12 @@ def insert_if_absent(dialect: str, table: Table, constants: Mapping[str, Value])
     return construct.values({**constants, **keys}).on_conflict_do_nothing()
 
 
+def insert_unless_taken(dialect: str, table: Table) -> ClauseElement:
+    """Insert a whole row, every column a parameter of its own name; nothing where a unique value is taken."""
+    construct = _insert(dialect, table)
+    return construct.values({column.name: bindparam(column.name) for column in table.columns}).on_conflict_do_nothing()
+
+
 def upsert(dialect: str, table: Table) -> ClauseElement:
     """Write a whole row, every column a parameter of its own name, over the one with the same primary key."""
     construct = _insert(dialect, table).values({column.name: bindparam(column.name) for column in table.columns})

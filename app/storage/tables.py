@@ -4,7 +4,7 @@ Text from outside is LargeBinary (UTF-8 bytes), so that a NUL means the same to 
 BigInteger microseconds.
 """
 
-from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
 
 metadata = MetaData(
     naming_convention={
@@ -53,4 +53,45 @@ daily_count = Table(
     Column("counter_hash", LargeBinary(32), primary_key=True),
     Column("day", Integer, primary_key=True),
     Column("used", Integer, nullable=False),
+)
+
+# A handoff, written once but for its standing (`state`, `version`, `ended`, `changed_at`), which repeats the last line
+# of its history for lists. `creation_hash` digests the creator's nonce. A row is kept for as long as either the
+# handoff or the nonce lives: `removable_at`.
+handoff = Table(
+    "handoff",
+    metadata,
+    Column("handoff_id", String(32), primary_key=True),
+    Column("owner_hash", LargeBinary(32), nullable=False),
+    Column("receiver_hash", LargeBinary(32), nullable=False),
+    Column("creation_hash", LargeBinary(32)),
+    Column("machine", LargeBinary, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("title", LargeBinary),
+    Column("audience", String(8), nullable=False),
+    Column("notify_url", LargeBinary),
+    Column("ttl_seconds", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("removable_at", BigInteger, nullable=False, index=True),
+    Column("state", String(32), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("ended", Integer, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Index("uq_handoff_creation_hash", "creation_hash", unique=True),
+)
+
+# The lines of a handoff's history, only ever added. `mover` is who; `nonce` is the mover's, for a move sent again.
+handoff_history = Table(
+    "handoff_history",
+    metadata,
+    Column("handoff_id", String(32), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("state", String(32), nullable=False),
+    Column("previous", String(32)),
+    Column("mover", String(8), nullable=False),
+    Column("actor", LargeBinary),
+    Column("at", BigInteger, nullable=False),
+    Column("note", LargeBinary),
+    Column("nonce", String(64)),
 )
