@@ -1,0 +1,260 @@
+"""The use cases of the handoff. Tokens become digests here, before anything else sees them.
+
+Whoever asks proves a token first. An unknown handoff and a wrong token take the same steps: one look for the pair of
+digests, two comparisons in constant time, against digests of nothing where there is no handoff.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from app import tokens
+from app.clock import monotonic
+from app.core import handoff as core
+from app.core.instants import seconds_up
+from app.core.limits import Exhausted
+from app.core.machine import Machine
+from app.services.limits import DailyLimit
+from app.services.ports import Caller, Deadlines, HungUp, Seats, Signals
+from app.storage import handoff as storage
+from app.storage.engine import Engine, Reader, Transaction
+from app.tokens import Kind
+
+CreateOutcome = core.Created | core.OfferConflict | core.NoRoom | Exhausted
+MoveOutcome = core.Moved | core.MoveRefusal | core.NotFound
+LookOutcome = core.Seen | core.Expired | core.NotFound
+WaitOutcome = core.Waited | core.Expired | core.NotFound
+FEED = "feed:handoffs"
+MOST_WAIT_SECONDS = 25
+
+_NOBODY = tokens.digest("handoff-nobody"), tokens.digest("handoff-nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """An outcome, and the tokens to show when it is a handoff."""
+
+    outcome: CreateOutcome
+    owner_token: str
+    receiver_token: str
+
+
+class _NonceTaken(Exception):
+    """The same creation was committed by another process in this very moment: look again."""
+
+
+def topic(handoff_id: str) -> str:
+    """The signal of one handoff."""
+    return "handoff:" + handoff_id
+
+
+class Handoffs:
+    """Create, read, wait and move."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        signals: Signals,
+        deadlines: Deadlines,
+        seats: Seats,
+        creations: DailyLimit,
+        *,
+        most_live: int,
+        failpoint: Callable[[str], None],
+    ) -> None:
+        self._engine = engine
+        self._signals = signals
+        self._deadlines = deadlines
+        self._seats = seats
+        self._creations = creations
+        self._most_live = most_live
+        self._failpoint = failpoint
+
+    def create(
+        self,
+        *,
+        payload: str,
+        note: str | None,
+        machine: Machine,
+        ttl_seconds: int,
+        title: str | None,
+        audience: core.Audience,
+        notify_url: str | None,
+        nonce: str | None,
+        owner_token: str | None,
+        receiver_token: str | None,
+        address: str | None,
+    ) -> Creation:
+        """Hand over a payload (JSON text as sent, checked). `address` is counted, None is not.
+
+        The nonce and both tokens are given together or not at all; then the same call may be sent again.
+        """
+        owner = owner_token or tokens.mint(Kind.HANDOFF_OWNER)
+        receiver = receiver_token or tokens.mint(Kind.HANDOFF_RECEIVER)
+        creation_hash = None if nonce is None else tokens.digest("handoff-creation", owner, nonce)
+        offer = core.Offer(
+            handoff_id=tokens.mint_identifier(),
+            owner_hash=_owner_hash(owner),
+            receiver_hash=_receiver_hash(receiver),
+            machine=machine,
+            payload=payload.encode("utf-8"),
+            note=note,
+            title=title,
+            audience=audience,
+            notify_url=notify_url,
+            ttl_seconds=ttl_seconds,
+        )
+
+        def operation(tx: Transaction) -> CreateOutcome:
+            known = None if creation_hash is None else self._repeat(tx, creation_hash, offer)
+            return known or self._make(tx, creation_hash, offer, address)
+
+        try:
+            outcome = self._engine.run(operation)
+        except _NonceTaken:
+            outcome = self._engine.run(operation)
+        return Creation(outcome, owner, receiver)
+
+    def read(self, *, handoff_id: str, token: str) -> LookOutcome:
+        """The handoff as the party with this token may see it."""
+        return self._engine.read(lambda reader: _look(reader, handoff_id, token))
+
+    def read_as_operator(self, *, handoff_id: str) -> LookOutcome:
+        """The handoff as a person signed in to the dashboard may see it."""
+
+        def query(reader: Reader) -> LookOutcome:
+            record = storage.find(reader, handoff_id)
+            return core.NotFound() if record is None else core.look(record, "operator", reader.now())
+
+        return self._engine.read(query)
+
+    def wait(
+        self, *, handoff_id: str, token: str, known: frozenset[int] | None, wait_seconds: int, caller: Caller
+    ) -> WaitOutcome:
+        """Tell of the next version that the caller does not know; None knows the one at its arrival.
+
+        It listens before it looks, so that no move falls between the two; what it knows is read before it listens. More
+        than 25 seconds is 25. Raises HungUp, Full when too many wait, Unavailable.
+        """
+        arrived = monotonic()
+        give_up = arrived + min(wait_seconds, MOST_WAIT_SECONDS)
+        if known is None:
+            first = self.read(handoff_id=handoff_id, token=token)
+            if not isinstance(first, core.Seen):
+                return first
+            known = frozenset([first.record.version])
+        is_parked = False
+        with self._signals.listen(topic(handoff_id)) as ticket, ExitStack() as parked:
+            self._failpoint("after-listen")
+            while True:
+                seen = self.read(handoff_id=handoff_id, token=token)
+                if not isinstance(seen, core.Seen):
+                    return seen
+                now = monotonic()
+                reason = self._reason(seen.record, known, is_late=now >= give_up)
+                if reason is not None:
+                    return core.Waited(seen, reason, seen.record.version not in known, now - arrived)
+                if not is_parked:
+                    parked.enter_context(self._seats.seat())
+                    parked.enter_context(caller.on_hang_up(ticket.ring))
+                    is_parked = True
+                self._deadlines.at(topic(handoff_id), seen.record.expires_at)
+                ticket.wait(give_up - monotonic())
+                if not caller.is_open():
+                    raise HungUp
+
+    def move(
+        self, *, handoff_id: str, token: str, to: str, expected: str, nonce: str | None, note: str | None
+    ) -> MoveOutcome:
+        """Move it from exactly `expected` into `to`. With a nonce the same call may be sent again."""
+
+        def operation(tx: Transaction) -> MoveOutcome:
+            role = _role(tx, handoff_id, token)
+            if role is None:
+                return core.NotFound()
+            return _move(tx, handoff_id, core.Wish(role, expected, to, nonce, note))
+
+        return self._engine.run(operation)
+
+    def move_as_operator(
+        self, *, handoff_id: str, actor: str, to: str, expected: str, nonce: str | None, note: str | None
+    ) -> MoveOutcome:
+        """The same for a person signed in to the dashboard, whose name goes into the history."""
+        wish = core.Wish("operator", expected, to, nonce, note, actor)
+        return self._engine.run(lambda tx: _move(tx, handoff_id, wish))
+
+    def _repeat(
+        self, tx: Transaction, creation_hash: bytes, offer: core.Offer
+    ) -> core.Created | core.OfferConflict | None:
+        record = storage.find_creation(tx, creation_hash)
+        known = core.repeat(record, offer, tx.now())
+        if record is not None and known is None:
+            storage.forget_creation(tx, creation_hash)
+        return known
+
+    def _make(
+        self, tx: Transaction, creation_hash: bytes | None, offer: core.Offer, address: str | None
+    ) -> CreateOutcome:
+        now = tx.now()
+        live, soonest = storage.live(tx, now)
+        if live >= self._most_live:
+            return core.NoRoom(seconds_up((soonest or now) - now))
+        if address is not None:
+            counted = self._creations.take_within(tx, address)
+            if isinstance(counted, Exhausted):
+                return counted
+        record = core.create(offer, tx.now())
+        if not storage.add(tx, record, creation_hash):
+            raise _NonceTaken
+        tx.ring(FEED)
+        return core.Created(record, record.expires_at - record.created_at)
+
+    def _reason(self, record: core.HandoffRecord, known: frozenset[int], *, is_late: bool) -> core.WaitReason | None:
+        """Why a caller that knows these versions is answered now; None while it has to wait on."""
+        news = core.news(record, known)
+        if news is not None:
+            return news
+        if self._signals.stopping:
+            return "shutdown"
+        return "timeout" if is_late else None
+
+
+def _move(tx: Transaction, handoff_id: str, wish: core.Wish) -> MoveOutcome:
+    record = storage.lock(tx, handoff_id)
+    tx.failpoint("after-lock")
+    if record is None:
+        return core.NotFound()
+    outcome = core.move(record, wish, tx.now())
+    tx.failpoint("after-decide")
+    if isinstance(outcome, core.Moved) and not outcome.repeated:
+        storage.advance(tx, outcome.record)
+        tx.ring(topic(handoff_id))
+        tx.ring(FEED)
+    return outcome
+
+
+def _look(reader: Reader, handoff_id: str, token: str) -> LookOutcome:
+    role = _role(reader, handoff_id, token)
+    record = None if role is None else storage.find(reader, handoff_id)
+    if role is None or record is None:
+        return core.NotFound()
+    return core.look(record, role, reader.now())
+
+
+def _role(reader: Reader, handoff_id: str, token: str) -> core.Role | None:
+    """Whose token it is; None for a wrong one and for an unknown handoff alike."""
+    found = storage.keys(reader, handoff_id)
+    owner, receiver = found or _NOBODY
+    is_owner = tokens.same(owner, _owner_hash(token))
+    is_receiver = tokens.same(receiver, _receiver_hash(token))
+    if found is None:
+        return None
+    return "owner" if is_owner else "receiver" if is_receiver else None
+
+
+def _owner_hash(token: str) -> bytes:
+    return tokens.digest("handoff-owner", token)
+
+
+def _receiver_hash(token: str) -> bytes:
+    return tokens.digest("handoff-receiver", token)
