@@ -1,25 +1,30 @@
 """The one place where the rooms meet: settings in, an application out."""
 
 from collections.abc import Callable
+from functools import partial
 
+import gevent
 from flask import Flask
 from gevent import monkey
 
 from app.background import Sweeper
 from app.clock import SteadyClock
+from app.push import guard
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.seats import Seats
+from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
-from app.services.sweep import LEASES, Sweep
+from app.services.sweep import HANDOFFS, LEASES, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings
 from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
-from app.web import edge, health, lease
+from app.tokens import notify_secret
+from app.web import edge, handoff, health, lease
 from app.web.edge import AddressPolicy, Edge
 from app.web.log import Pen, RequestLog
 
@@ -72,9 +77,8 @@ def create_app(settings: Settings) -> Application:
     """Everything wired for these settings. Opens the database and starts what runs beside requests."""
     app = Application()
     clock = SteadyClock(offset_from(settings.test_clock_file if settings.test_mode else None))
-    failpoints = Failpoints(
-        settings.test_failpoints if settings.test_mode else None, monkey.get_original("time", "sleep")
-    )
+    failpoint_file = settings.test_failpoints if settings.test_mode else None
+    failpoints = Failpoints(failpoint_file, monkey.get_original("time", "sleep"))
     hub = Hub()
     engine: Engine = SqliteEngine(
         settings.sqlite_file,
@@ -91,7 +95,16 @@ def create_app(settings: Settings) -> Application:
     waiting = Waiting(Lines(hub), deadlines, seats)
     leases = Leases(engine, waiting)
     requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
-    sweeper = Sweeper(Sweep(engine, [LEASES], failpoints), settings.sweep_seconds)
+    handoffs = Handoffs(
+        engine,
+        hub,
+        deadlines,
+        seats,
+        DailyLimit(engine, clock, "handoffs", settings.limit_handoffs_per_day),
+        most_live=settings.limit_live_handoffs,
+        failpoint=Failpoints(failpoint_file, gevent.sleep).at,
+    )
+    sweeper = Sweeper(Sweep(engine, [LEASES, HANDOFFS], failpoints), settings.sweep_seconds)
 
     gate = Edge(
         requests,
@@ -102,6 +115,15 @@ def create_app(settings: Settings) -> Application:
     edge.install(app, log)
     app.register_blueprint(health.blueprint(engine.report, lambda: app.stopping, settings.data_dir))
     app.register_blueprint(lease.blueprint(gate, leases))
+    app.register_blueprint(
+        handoff.blueprint(
+            gate,
+            handoffs,
+            public_url=settings.public_url,
+            notify_secret=partial(notify_secret, settings.secret_key.encode()),
+            webhooks=guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow),
+        )
+    )
 
     sweeper.start()
     app.on_stop(hub.stop)

@@ -39,6 +39,7 @@ class Code(StrEnum):
     RESULT_TOO_LARGE = "result_too_large"
     # handoff
     PAYLOAD_TOO_LARGE = "payload_too_large"
+    NOTIFY_URL_REFUSED = "notify_url_refused"
     EXPIRED = "expired"
     NONCE_CONFLICT = "nonce_conflict"
     UNKNOWN_STATE = "unknown_state"
@@ -145,6 +146,11 @@ MEANINGS: dict[Code, Meaning] = {
         413,
         "The payload is too large; nothing was created",
         "Send a smaller payload, such as a reference to where the data is stored.",
+    ),
+    Code.NOTIFY_URL_REFUSED: Meaning(
+        400,
+        "A webhook may not go to this URL; nothing was created",
+        "Use an http or https URL of a public host on an allowed port, or leave notify_url out and wait instead.",
     ),
     Code.EXPIRED: Meaning(410, "The handoff has expired", "Create a new handoff if the work is still to be done."),
     Code.NONCE_CONFLICT: Meaning(

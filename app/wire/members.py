@@ -25,7 +25,7 @@ from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import InvalidJson, NotAnObject, RawJson, read_object
 from app.wire.reply import Refused, Reply, refusal
-from app.wire.schema import input_schema
+from app.wire.schema import fields_by_name, input_schema
 
 _LONGEST_SHOWN = 64
 _plain_name = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST_SHOWN}}}").fullmatch
@@ -109,13 +109,13 @@ def fault(
 
 @cache
 def _plan(model: type[Members]) -> _Plan:
-    fields = model.model_fields
+    fields = fields_by_name(model)
     properties = input_schema(model, null=False).get("properties", {})
     return _Plan(
         optional=frozenset(name for name, field in fields.items() if not field.is_required()),
         raw=frozenset(name for name, field in fields.items() if _mentions(field.annotation, RawJson)),
         rules={
-            name: _own_rule((*field.metadata, field.annotation)) or _rule_of(properties[name])
+            name: _own_rule((field.annotation, *field.metadata)) or _rule_of(properties[name])
             for name, field in fields.items()
         },
     )
@@ -126,7 +126,7 @@ def _mentions(annotation: Any, wanted: type) -> bool:
 
 
 def _own_rule(parts: tuple[Any, ...]) -> str | None:
-    for part in parts:
+    for part in reversed(parts):  # the outermost annotation comes last and has the last word
         if isinstance(part, Rule):
             return part.text
         found = _own_rule(get_args(part))

@@ -20,6 +20,11 @@ class _Plain(GenerateJsonSchema):
         return False
 
 
+def fields_by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The members of a model by their names on the wire, which a word of Python such as `from` may keep from ours."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def input_schema(model: type[BaseModel], *, null: bool = True) -> Schema:
     """The schema of a route's or tool's members: an object that allows no others.
 
@@ -28,7 +33,7 @@ def input_schema(model: type[BaseModel], *, null: bool = True) -> Schema:
     schema = model.model_json_schema(schema_generator=_Plain, mode="validation")
     schema.pop("title", None)
     schema.pop("description", None)
-    fields = model.model_fields
+    fields = fields_by_name(model)
     properties = schema.get("properties", {})
     schema["properties"] = {name: _member(rule, fields[name], null) for name, rule in properties.items()}
     return schema

@@ -1,0 +1,168 @@
+"""What the four handoff routes take.
+
+The machine is checked by core when the members are, so that a declaration which is no machine is refused like any
+other member. The parts of a path have a form too, and are refused the same way.
+"""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+
+from app.core.machine import DEFAULT_STATES, Machine, MalformedMachine, Who, declare, is_state_name
+from app.wire.codes import Code
+from app.wire.json import RawJson
+from app.wire.kinds import HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title
+from app.wire.members import Members, Rule, fault
+from app.wire.reply import Refused, refusal
+
+LARGEST_PAYLOAD = 16_384
+"""Bytes of a payload as sent."""
+
+_NAME_RULE = "a-z first, then up to 31 of a-z, 0-9 and _"
+_whole_number = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
+
+
+def _payload_that_fits(payload: RawJson) -> RawJson:
+    if payload.text == "null":
+        raise fault("payload must be any JSON value but null")
+    size = payload.size
+    if size > LARGEST_PAYLOAD:
+        raise fault(
+            f"The payload is {size} bytes and may be {LARGEST_PAYLOAD}; nothing was created",
+            code=Code.PAYLOAD_TOO_LARGE,
+            members={"size_bytes": size, "limit_bytes": LARGEST_PAYLOAD},
+        )
+    return payload
+
+
+def _state_name(name: str) -> str:
+    if not is_state_name(name):
+        raise fault(f"from must be the name of a state: {_NAME_RULE}", field="from")
+    return name
+
+
+class CreateHandoff(Members):
+    """`POST /handoff`."""
+
+    payload: Annotated[Raw, Rule("any JSON value but null"), AfterValidator(_payload_that_fits)] = Field(
+        description=f"What is handed over: any JSON value but null, at most {LARGEST_PAYLOAD} bytes as sent. Kept and "
+        "answered byte for byte."
+    )
+    note: Note | None = None
+    states: (
+        Annotated[
+            list[str],
+            Rule("a list of 2 to 12 state names"),
+            Field(
+                description=f"2 to 12 distinct names in order, each {_NAME_RULE}; the first is the start. "
+                f"Default: {', '.join(DEFAULT_STATES)}.",
+                json_schema_extra={"minItems": 2, "maxItems": 12},
+            ),
+        ]
+        | None
+    ) = None
+    final: (
+        Annotated[
+            list[str],
+            Rule("a list of declared states"),
+            Field(description="The states that end the handoff. Default: the last declared."),
+        ]
+        | None
+    ) = None
+    transitions: (
+        Annotated[
+            dict[str, list[str]],
+            Rule("an object of lists of states"),
+            Field(
+                description="State to the list of later states it may move to. A state that is left out may move to "
+                "every later one."
+            ),
+        ]
+        | None
+    ) = None
+    permissions: (
+        Annotated[
+            dict[str, Who],
+            Rule('an object of "owner", "receiver" or "any" by state'),
+            Field(description="State to who may move into it: owner, receiver or any (the default)."),
+        ]
+        | None
+    ) = None
+    notify_url: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=2048,
+                description="Where a small signed message is posted after each move: http(s), a public host.",
+            ),
+        ]
+        | None
+    ) = None
+    ttl_seconds: Annotated[
+        int, Field(ge=60, le=86_400, description="Its whole life in seconds, 60 to 86400. Nothing extends it.")
+    ] = 86_400
+    title: Title | None = None
+    audience: Annotated[
+        Literal["agent", "person"],
+        Field(description="Whom it is for; a person's handoff appears in the operator's review inbox."),
+    ] = "agent"
+    nonce: Nonce | None = None
+    owner_token: HandoffOwnerToken | None = None
+    receiver_token: HandoffReceiverToken | None = None
+    _machine: Machine = PrivateAttr()
+
+    @property
+    def machine(self) -> Machine:
+        """The declared machine."""
+        return self._machine
+
+    @model_validator(mode="after")
+    def _members_fit_together(self) -> Self:
+        machine = declare(self.states, self.final, self.transitions, self.permissions)
+        if isinstance(machine, MalformedMachine):
+            raise fault(machine.error, field=machine.field)
+        self._machine = machine
+        three = {"nonce": self.nonce, "owner_token": self.owner_token, "receiver_token": self.receiver_token}
+        absent = [name for name, value in three.items() if value is None]
+        if 0 < len(absent) < len(three):
+            raise fault(
+                "nonce, owner_token and receiver_token are given together or not at all",
+                field=absent[0],
+                fix="Send all three to make the creation safe to repeat, or none of them.",
+            )
+        return self
+
+
+class MoveHandoff(Members):
+    """`POST /handoff/{id}/{state}`."""
+
+    expected: Annotated[
+        str,
+        Rule(f"the name of a state: {_NAME_RULE}"),
+        AfterValidator(_state_name),
+        Field(alias="from", description="The state that it is in as far as you know; it moves from no other."),
+    ]
+    nonce: Nonce | None = None
+    note: Note | None = None
+
+
+def target_state(name: str) -> str:
+    """The state in the path of a move. Raises Refused with 400 where it is no name at all."""
+    if not is_state_name(name):
+        raise Refused(refusal(Code.INVALID_REQUEST, error=f"The state in the path must be {_NAME_RULE}", field="state"))
+    return name
+
+
+def wait_seconds(text: str) -> int:
+    """The seconds in the path of a wait; more than anyone may wait is fine. Raises Refused with 400."""
+    if not _whole_number(text):
+        raise Refused(
+            refusal(
+                Code.INVALID_REQUEST,
+                error="The seconds in the path must be a whole number from 0 to 25, without a sign or leading zeros",
+                field="seconds",
+            )
+        )
+    return int(text) if len(text) <= 2 else 99
