@@ -36,7 +36,7 @@ def advance(server, seconds: float) -> None:
 
 
 @pytest.fixture
-def ns(api) -> str:
+def ns(api):
     return api.lease("namespace")["namespace"]
 
 

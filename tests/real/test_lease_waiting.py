@@ -27,7 +27,7 @@ def api(server):
 
 
 @pytest.fixture
-def ns(api) -> str:
+def ns(api):
     return api.lease("namespace")["namespace"]
 
 
