@@ -26,6 +26,7 @@ from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
 from app.web import edge, handoff, health, lease
 from app.web.edge import AddressPolicy, Edge
+from app.web.health import Readiness
 from app.web.log import Pen, RequestLog
 
 _TEST_MODE_NAP_SECONDS = 0.1
@@ -113,7 +114,7 @@ def create_app(settings: Settings) -> Application:
     )
     log = RequestLog(settings.log_format, settings.log_level, Pen().write)
     edge.install(app, log)
-    app.register_blueprint(health.blueprint(engine.report, lambda: app.stopping, settings.data_dir))
+    app.register_blueprint(health.blueprint(Readiness(engine, settings.data_dir, lambda: app.stopping)))
     app.register_blueprint(lease.blueprint(gate, leases))
     app.register_blueprint(
         handoff.blueprint(

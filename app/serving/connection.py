@@ -15,7 +15,7 @@ from gunicorn.http import RequestParser, errors, wsgi  # type: ignore[import-unt
 from gunicorn.http.body import ChunkedReader  # type: ignore[import-untyped]
 from gunicorn.http.message import Request  # type: ignore[import-untyped]
 
-from app.serving.refusal import refusal, response
+from app.serving.refusal import to_broken, to_failed
 from app.serving.source import Source
 from app.testmode import Dropped
 
@@ -45,6 +45,13 @@ class Answer(wsgi.Response):  # type: ignore[misc]
         self.version = "fencepost"
         self.headers_sent = False
         self._head = b""
+
+    def process_headers(self, headers: Iterable[tuple[str, str]]) -> None:
+        """As gunicorn does, but the app may ask for the connection to end."""
+        fields = list(headers)
+        super().process_headers(fields)
+        if any(name.lower() == "connection" and value.lower() == "close" for name, value in fields):
+            self.force_close()
 
     def send_headers(self) -> None:
         """Make the head ready; it leaves with the first bytes of the body."""
@@ -118,11 +125,11 @@ class Connection:
             return None
         except TimeoutError as fault:
             if self._source.began:
-                self._refuse(refusal(fault))
+                self._refuse(to_broken(fault))
             return None
         except errors.ParseException as fault:
             self._host.log.debug("Refused what is no valid HTTP: %s", type(fault).__name__)
-            self._refuse(refusal(fault))
+            self._refuse(to_broken(fault))
             return None
 
     def _refuse(self, answer: bytes) -> None:
@@ -143,7 +150,7 @@ class Connection:
             return False  # the app has taken the socket over and is done with it
         except Exception:
             self._host.log.exception("The application failed outside its own error handling")
-            self._refuse(response(500, "internal", "The server failed"))
+            self._refuse(to_failed())
             return False
         is_drained = self._is_drained()
         if not self._host.alive or not is_drained:

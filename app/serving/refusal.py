@@ -3,43 +3,41 @@
 The peer's bytes are not repeated, neither in the answer nor in the log: a broken request line may hold a token.
 """
 
-import json
+from http import HTTPStatus
 
 from gunicorn.http import errors  # type: ignore[import-untyped]
 
-_STATUS = {
-    400: "Bad Request",
-    408: "Request Timeout",
-    414: "URI Too Long",
-    417: "Expectation Failed",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-}
+from app.wire.codes import Code
+from app.wire.reply import Reply, refusal
 
 
-def refusal(fault: Exception) -> bytes:
-    """The whole response to a head that could not be read."""
+def to_broken(fault: Exception) -> bytes:
+    """The whole response to a head that could not be read, or not in time."""
     match fault:
         case TimeoutError():
-            return response(408, "header_timeout", "The head of the request did not come in time")
+            return _closing(refusal(Code.REQUEST_TIMEOUT, error="The head of the request came too slowly"))
         case errors.LimitRequestLine():
-            return response(414, "target_too_long", "The request line is too long")
+            return _closing(refusal(Code.TARGET_TOO_LONG))
         case errors.LimitRequestHeaders():
-            return response(431, "headers_too_large", "The headers are too many or too long")
+            return _closing(refusal(Code.HEADERS_TOO_LARGE))
         case errors.ExpectationFailed():
-            return response(417, "expectation_failed", "Only Expect: 100-continue is understood")
+            return _closing(refusal(Code.EXPECTATION_FAILED))
         case errors.UnsupportedTransferCoding():
-            return response(501, "transfer_coding_unsupported", "Only the chunked transfer coding is understood")
+            return _closing(refusal(Code.TRANSFER_CODING_UNSUPPORTED))
         case _:
-            return response(400, "invalid_http", "The request is not valid HTTP/1.1")
+            return _closing(refusal(Code.INVALID_HTTP))
 
 
-def response(status: int, code: str, error: str) -> bytes:
-    """A response that ends the connection."""
-    body = json.dumps({"ok": False, "code": code, "error": error}).encode()
+def to_failed() -> bytes:
+    """The whole response where the application failed outside its own error handling."""
+    return _closing(refusal(Code.INTERNAL))
+
+
+def _closing(reply: Reply) -> bytes:
+    body = reply.encode()
     head = (
-        f"HTTP/1.1 {status} {_STATUS[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        f"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("ascii") + body

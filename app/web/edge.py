@@ -183,6 +183,7 @@ def install(app: Flask, log: RequestLog) -> None:
             status=response.status_code,
             outcome=g.get("outcome", "ok"),
             seconds=monotonic() - g.began,
+            subject=g.get("subject", ""),
         )
         return response
 

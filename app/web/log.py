@@ -82,7 +82,8 @@ class Pen:
         self._descriptor = descriptor
         self._lines: list[str] = []
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
-        self._pending = 0
+        self._handed = 0  # bytes given to the thread: written here only
+        self._written = 0  # bytes it is done with: written there only
         self._is_timed = False
         self.dropped = 0
         self._is_running = True
@@ -104,10 +105,10 @@ class Pen:
         if not self._lines:
             return
         batch = ("\n".join(self._lines) + "\n").encode("utf-8", "backslashreplace")
-        if self._pending + len(batch) > _MOST_PENDING:
+        if self._handed - self._written + len(batch) > _MOST_PENDING:
             self.dropped += len(self._lines)
         else:
-            self._pending += len(batch)
+            self._handed += len(batch)
             self._queue.put(batch)
         self._lines = []
 
@@ -127,7 +128,7 @@ class Pen:
                     batch = batch[os.write(self._descriptor, batch) :]
             except OSError:
                 self.dropped += 1  # nobody reads any more; serving goes on
-            self._pending -= size
+            self._written += size
         self._done.release()
 
 

@@ -31,6 +31,13 @@ class Code(StrEnum):
     UNAVAILABLE = "unavailable"
     FULL = "full"
     TOO_MANY_WAITERS = "too_many_waiters"
+    NOT_READY = "not_ready"
+    # what is no proper HTTP, refused before any route
+    INVALID_HTTP = "invalid_http"
+    TARGET_TOO_LONG = "target_too_long"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    EXPECTATION_FAILED = "expectation_failed"
+    TRANSFER_CODING_UNSUPPORTED = "transfer_coding_unsupported"
     # lease
     LEASE_HELD = "lease_held"
     LEASE_CONFLICT = "lease_conflict"
@@ -117,6 +124,12 @@ MEANINGS: dict[Code, Meaning] = {
         "Too many callers are waiting on this server",
         "Try again after Retry-After seconds, or ask without waiting.",
     ),
+    Code.NOT_READY: Meaning(503, "The server cannot serve now", "See `checks` for what is wrong."),
+    Code.INVALID_HTTP: Meaning(400, "The request is not valid HTTP/1.1"),
+    Code.TARGET_TOO_LONG: Meaning(414, "The request line is too long", "Send members in the JSON body."),
+    Code.HEADERS_TOO_LARGE: Meaning(431, "The headers are too many or too long", "Send fewer or shorter headers."),
+    Code.EXPECTATION_FAILED: Meaning(417, "The only expectation understood is 100-continue"),
+    Code.TRANSFER_CODING_UNSUPPORTED: Meaning(501, "The only transfer coding understood is chunked"),
     Code.LEASE_HELD: Meaning(
         409,
         "Lease is held",

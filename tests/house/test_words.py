@@ -20,6 +20,7 @@ GIVEN = {
     "handle_quit",
     "handle_ttin",
     "handle_usr2",
+    "process_headers",
 }
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 

@@ -19,7 +19,28 @@ def test_every_code_has_a_meaning() -> None:
 def test_a_code_is_a_plain_word_with_a_sentence(code: Code) -> None:
     meaning = MEANINGS[code]
     assert code.value == code.name.lower()
-    assert meaning.http in (200, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 413, 415, 429, 500, 503)
+    assert meaning.http in (
+        200,
+        400,
+        401,
+        402,
+        403,
+        404,
+        405,
+        406,
+        408,
+        409,
+        410,
+        413,
+        414,
+        415,
+        417,
+        429,
+        431,
+        500,
+        501,
+        503,
+    )
     assert meaning.error[0].isupper()
     assert not meaning.error.endswith(".")
     assert meaning.fix is None or (meaning.fix[0].isupper() and meaning.fix.endswith("."))
