@@ -19,6 +19,7 @@ class Code(StrEnum):
     INCOMPLETE_BODY = "incomplete_body"
     TOKEN_REQUIRED = "token_required"  # noqa: S105  (a word, no secret)
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
+    UPGRADE_REQUIRED = "upgrade_required"
     UNKNOWN_ROUTE = "unknown_route"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -91,6 +92,9 @@ MEANINGS: dict[Code, Meaning] = {
         403,
         "Requests from this web origin are not allowed",
         "Call from the server's own origin, from a program without an Origin header, or have the operator allow it.",
+    ),
+    Code.UPGRADE_REQUIRED: Meaning(
+        426, "This address is a WebSocket", "Connect with a WebSocket client, or use the waiting read instead."
     ),
     Code.UNKNOWN_ROUTE: Meaning(404, "There is no such route", "See /llms.txt or /openapi.json for the routes."),
     Code.NOT_FOUND: Meaning(

@@ -1,0 +1,145 @@
+"""The two addresses of the stream, and what is asked before a connection becomes a socket.
+
+In this order, as the contract says: query string, daily limit, is it a WebSocket handshake at all, subprotocol
+label, origin, room, stopping; then, for a single handoff, its token. A refusal is an ordinary JSON answer, and
+nothing was upgraded. A browser sends cookies along whatever page asks, and sockets know no same-origin rule: so the
+origin is checked before anything else could be believed.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Flask, Response, g, request
+
+from app.push.seats import Full, Seats
+from app.web.connection import Connection
+from app.web.edge import Call, Edge, respond
+from app.web.session import Desk, Rights, Session
+from app.web.sock import OPTIONS, SUBPROTOCOL, Library, View, add_socket, handshake_environment, offered_labels
+from app.web.subscription import HANDOFF_ID
+from app.wire import errors
+from app.wire.codes import Code
+from app.wire.reply import Refused, Reply, refusal
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ADMITTED = Reply(101, {})
+_STOP_RETRY_SECONDS = 2
+_KEY = re.compile(r"[A-Za-z0-9+/]{21}[AQgw]==", re.ASCII)
+
+
+def origin_of(url: str) -> str | None:
+    """`scheme://host:port` in lower case with the port written out; None for what is no web origin."""
+    try:
+        parts = urlsplit(url.strip().lower())
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.username is not None:
+        return None
+    return f"{parts.scheme}://{parts.hostname}:{port or _DEFAULT_PORTS[parts.scheme]}"
+
+
+class Gate:
+    """Judges an upgrade before the 101."""
+
+    def __init__(self, edge: Edge, seats: Seats, origins: Iterable[str], desk: Desk) -> None:
+        self._edge = edge
+        self._seats = seats
+        self._origins = {origin for origin in map(origin_of, origins) if origin is not None}
+        self._desk = desk
+
+    def guard(self, view: View, arguments: dict[str, Any], *, must_have_label: bool = True) -> Response:
+        """Refuse, or take a seat and let flask-sock do the handshake and hold the conversation."""
+        answer = self._edge.answer(partial(self._judge, request.environ, must_have_label, arguments))
+        if answer.status_code != _ADMITTED.status:
+            return answer
+        g.rights = _rights(request.environ, arguments.get("handoff_id"))
+        try:
+            with self._seats.seat(), handshake_environment(self._desk.pace.patience):
+                return view(**arguments)
+        except Full as full:
+            return respond(errors.too_many_waiters(full.retry_after_seconds))
+
+    def no_upgrade(self, **_: str) -> Response:
+        """The answer to a plain GET."""
+        return self._edge.answer(partial(self._refuse_plain, request.environ))
+
+    def _judge(self, environ: Mapping[str, Any], must_have_label: bool, arguments: Mapping[str, str]) -> Reply:
+        self._count(environ)
+        _judge_handshake(environ)
+        if must_have_label and SUBPROTOCOL not in offered_labels(environ):
+            raise Refused(_invalid("The subprotocol is missing", f"Send Sec-WebSocket-Protocol: {SUBPROTOCOL}."))
+        origin = environ.get("HTTP_ORIGIN")
+        if origin is not None and origin_of(origin) not in self._origins:
+            raise Refused(errors.origin_not_allowed())
+        if self._seats.taken >= self._seats.limit:
+            raise Full
+        if self._desk.hub.stopping:
+            raise Refused(errors.unavailable(committed="no", retry_after_seconds=_STOP_RETRY_SECONDS))
+        if "handoff_id" in arguments:
+            self._open(arguments["handoff_id"], _bearer(environ))
+        return _ADMITTED
+
+    def _refuse_plain(self, environ: Mapping[str, Any]) -> Reply:
+        self._count(environ)
+        return refusal(Code.UPGRADE_REQUIRED, headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+
+    def _open(self, handoff_id: str, token: str) -> None:
+        is_well_formed = HANDOFF_ID.fullmatch(handoff_id) is not None
+        if not is_well_formed or self._desk.handoffs.open(handoff_id=handoff_id, token=token) is None:
+            raise Refused(errors.not_found())
+
+    def _count(self, environ: Mapping[str, Any]) -> None:
+        if environ.get("QUERY_STRING"):
+            raise Refused(errors.query_not_allowed())
+        self._edge.count(self._edge.client(environ))
+
+
+def _judge_handshake(environ: Mapping[str, Any]) -> None:
+    version = environ.get("HTTP_SEC_WEBSOCKET_VERSION", "").strip()
+    if version != "13":
+        raise Refused(
+            refusal(
+                Code.UPGRADE_REQUIRED,
+                error="The version of the WebSocket protocol is 13",
+                headers={"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"},
+            )
+        )
+    if not _KEY.fullmatch(environ.get("HTTP_SEC_WEBSOCKET_KEY", "").strip()):
+        raise Refused(_invalid("Sec-WebSocket-Key must be 16 bytes in base64"))
+
+
+def _invalid(error: str, fix: str | None = None) -> Reply:
+    return refusal(Code.INVALID_REQUEST, error=error, fix=fix)
+
+
+def _bearer(environ: Mapping[str, Any]) -> str:
+    return Call(b"", environ, Connection(environ), None).bearer()
+
+
+def _rights(environ: Mapping[str, Any], only_handoff: str | None) -> Rights:
+    """A header that is no bearer token (a proxy's own, perhaps) is none: then each `sub` brings its token."""
+    try:
+        bearer = _bearer(environ)
+    except Refused:
+        bearer = None
+    return Rights(bearer, dict(request.cookies), only_handoff)
+
+
+def blueprint(app: Flask, edge: Edge, seats: Seats, origins: Iterable[str], desk: Desk) -> Blueprint:
+    """/services/v1/stream and /services/v1/handoff/<id>/stream. `origins`: the public one and the allowed ones."""
+    app.config["SOCK_SERVER_OPTIONS"] = OPTIONS
+    gate = Gate(edge, seats, origins, desk)
+    routes = Blueprint("stream", __name__, url_prefix="/services/v1")
+
+    def converse(library: Library, **_: str) -> None:
+        Session(desk, library, g.rights).run()
+
+    add_socket(routes, "/stream", gate.guard, converse)
+    add_socket(routes, "/handoff/<handoff_id>/stream", partial(gate.guard, must_have_label=False), converse)
+    for path in ("/stream", "/handoff/<handoff_id>/stream"):
+        routes.add_url_rule(path, f"plain{path.replace('/', '-')}", gate.no_upgrade, methods=["GET"])
+    return routes
