@@ -102,13 +102,13 @@ class GuardedSocket:
                 return self._throw_away()
         return chunk[:passed]
 
-    def send(self, data: bytes) -> int:
+    def send(self, frames: bytes) -> int:
         """Write what the library made (the handshake, pongs, the answer to a close), whole and under the lock."""
         with self._lock:
             if not self._is_closing:
-                self._write(data)
-                self._is_closing = not data.startswith(b"HTTP/") and holds_close(data)
-        return len(data)
+                self._write(frames)
+                self._is_closing = not frames.startswith(b"HTTP/") and holds_close(frames)
+        return len(frames)
 
     def close(self) -> None:
         """Called by the library when its reader ends. The server closes the real socket."""
@@ -195,20 +195,20 @@ class GuardedSocket:
         self._is_at_end = not chunk
         return chunk
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, frames: bytes) -> None:
         if self._is_torn:
             raise Stuck("a frame was cut")
-        self._await_room(len(data))
-        sent = self._send_now(data)
-        while sent < len(data):
+        self._await_room(len(frames))
+        sent = self._send_now(frames)
+        while sent < len(frames):
             self._is_torn = True
             self._await_writable()
-            sent += self._send_now(data[sent:])
+            sent += self._send_now(frames[sent:])
         self._is_torn = False
 
-    def _send_now(self, data: bytes) -> int:
+    def _send_now(self, frames: bytes) -> int:
         try:
-            sent = int(self._raw.send(data, 0, 0.0))  # type: ignore[call-arg]
+            sent = int(self._raw.send(frames, 0, 0.0))  # type: ignore[call-arg]
         except (BlockingIOError, ssl.SSLWantWriteError):
             return 0
         self._written += sent

@@ -59,9 +59,11 @@ class Gate:
         g.rights = _rights(request.environ, arguments.get("handoff_id"))
         try:
             with self._seats.seat(), handshake_environment(self._desk.pace.patience):
-                return view(**arguments)
+                response = view(**arguments)
         except Full as full:
             return respond(errors.too_many_waiters(full.retry_after_seconds))
+        response.status_code = _ADMITTED.status
+        return response
 
     def no_upgrade(self, **_: str) -> Response:
         """The answer to a plain GET."""

@@ -1,6 +1,6 @@
 """The real stream over handoffs and leases in memory, for tests of the socket itself: gunicorn's target.
 
-The process is told what to do over plain routes. `FENCEPOST_TEST_PACE` (JSON) changes the times of a socket.
+The process is told what to do over plain routes. `TEST_PACE` (JSON) changes the times of a socket.
 """
 
 import gc
@@ -29,6 +29,7 @@ from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen  # noqa: E40
 from app.services.lease import key_hash  # noqa: E402
 from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
+from app.web.log import Pen, RequestLog  # noqa: E402
 from app.web.session import Desk, Pace  # noqa: E402
 from app.web.sock import Library, add_socket, handshake_environment  # noqa: E402
 from app.web.stream import blueprint  # noqa: E402
@@ -83,7 +84,7 @@ hub = Hub()
 deadlines = Deadlines(clock, hub)
 memory = Memory()
 seats = Seats(int(os.environ.get("TEST_SEATS", "20000")))
-pace = Pace(**json.loads(os.environ.get("FENCEPOST_TEST_PACE", "{}")))
+pace = Pace(**json.loads(os.environ.get("TEST_PACE", "{}")))
 desk = Desk(
     hub=hub,
     clock=clock,
@@ -93,9 +94,27 @@ desk = Desk(
     open_feed=open_feed,
     pace=pace,
 )
-application = Flask("stream_app")
+
+
+class Application(Flask):
+    """What the server process asks of an application."""
+
+    def fatal_reason(self) -> str | None:
+        """Nothing ever."""
+        return None
+
+    def stop(self) -> None:
+        """On SIGTERM."""
+        hub.stop()
+
+    def close(self) -> None:
+        """At the end."""
+        deadlines.stop()
+
+
+application = Application("stream_app")
 edge = Edge(None, AddressPolicy("off", 0), body_deadline_seconds=5)  # type: ignore[arg-type]
-install(application)
+install(application, RequestLog("text", "warning", Pen().write))
 application.register_blueprint(
     blueprint(application, edge, seats, ["https://fence.example", "http://extra.example:8080"], desk)
 )
@@ -162,13 +181,6 @@ def lease() -> Any:
     return jsonify(digest)
 
 
-@application.post("/test/stop")
-def stop() -> Any:
-    """What the worker does on SIGTERM."""
-    gevent.spawn_later(0.05, hub.stop)
-    return jsonify(True)
-
-
 @application.get("/test/counts")
 def counts() -> Any:
     """What must come back to where it was."""
@@ -207,7 +219,7 @@ def blast(library: Library) -> None:
 
 def unguarded(view: Any, arguments: Any) -> Response:
     with handshake_environment():
-        return view(**arguments)  # type: ignore[no-any-return]
+        return view(**arguments)
 
 
 test_routes = Blueprint("test", __name__)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.web.rawsocket import BINARY, RawSocket, Rejected
-from tests.web.streaming import StreamServer
+from tests.real.stream.rawsocket import BINARY, RawSocket, Rejected
+from tests.real.stream.streaming import StreamServer
 
 STATES = [f"s{number}" for number in range(12)]
 
