@@ -294,6 +294,20 @@ def renew(
     return ClaimRenewed(replace(record, changed_at=now, lease_expires_at=lease_expires_at))
 
 
+def give_back(record: ClaimRecord | None, claimant_hash: bytes, now: int) -> ClaimReleased | ClaimLost:
+    """Undo a claim whose caller hung up before it was told.
+
+    A first claim is released. A takeover is left lapsed and not free, for the next one has to hear that somebody
+    before the caller may have begun.
+    """
+    now = _at(record, now)
+    if record is None or not record.is_live(now) or record.is_completed() or record.claimant_hash != claimant_hash:
+        return ClaimLost()
+    if record.attempt == 1:
+        return ClaimReleased(_end(record, now))
+    return ClaimReleased(replace(record, changed_at=now, lease_expires_at=now))
+
+
 def break_off(record: ClaimRecord | None, fence: int, now: int) -> ClaimReleased | ClaimNotBroken:
     """Release the unfinished claim with this very fence, for an operator; another one meanwhile is left alone."""
     now = _at(record, now)

@@ -95,3 +95,35 @@ handoff_history = Table(
     Column("note", LargeBinary),
     Column("nonce", String(64)),
 )
+
+# Who owns a once-key namespace. The name itself stands beside each claim.
+once_namespace = Table(
+    "once_namespace",
+    metadata,
+    Column("namespace_hash", LargeBinary(32), primary_key=True),
+    Column("token_hash", LargeBinary(32), nullable=False),
+    Column("founded_at", BigInteger, nullable=False),
+    Column("last_ended_at", BigInteger, nullable=False, index=True),
+)
+
+# The newest claim of each action; `namespace` and `action_key` are for those who look at it.
+claim = Table(
+    "claim",
+    metadata,
+    Column("claim_hash", LargeBinary(32), primary_key=True),
+    Column("namespace_hash", LargeBinary(32), nullable=False, index=True),
+    Column("namespace", LargeBinary, nullable=False),
+    Column("action_key", LargeBinary, nullable=False),
+    Column("claimant_hash", LargeBinary(32), nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("claimed_at", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("lease_expires_at", BigInteger),
+    Column("payload_hash", LargeBinary(32)),
+    Column("completed_at", BigInteger),
+    Column("result", LargeBinary),
+    Column("result_hash", LargeBinary(32)),
+    Column("conflicts", Integer, nullable=False),
+)

@@ -78,6 +78,17 @@ HandoffReceiverToken = Annotated[
     ),
 ]
 
+ClaimantToken = Annotated[
+    str,
+    _well_formed(Kind.CLAIMANT),
+    _token_rule(Kind.CLAIMANT),
+    Field(
+        description="Bring your own claim token to make the claim safe to repeat: `clm_` and 43 base64url characters "
+        "of 256 random bits, at least 16 distinct. While the claim is unfinished, the same call gets the same claim.",
+        json_schema_extra={**_shape(Kind.CLAIMANT)},
+    ),
+]
+
 ShownToken = Annotated[str, Field(description="A token as it was given.")]
 
 Fingerprint = Annotated[

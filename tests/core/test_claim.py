@@ -356,6 +356,29 @@ def test_an_operator_releases_only_the_claim_that_was_seen() -> None:
     assert core.break_off(done, done.fence, START + 2 * SECOND) == ClaimNotBroken(done.fence)
 
 
+def test_a_claim_that_reached_nobody_is_given_back() -> None:
+    outcome = core.give_back(claimed(), A, START)
+    assert isinstance(outcome, ClaimReleased)
+    assert core.status(outcome.record, START).status == "free"
+    assert core.give_back(claimed(), B, START) == ClaimLost()
+    assert core.give_back(None, A, START) == ClaimLost()
+    assert core.give_back(completed(), A, START + SECOND) == ClaimLost()
+
+
+@pytest.mark.parametrize("lease", [None, 10])
+def test_a_takeover_that_reached_nobody_is_left_to_the_next_takeover(lease: int | None) -> None:
+    now = START + 10 * SECOND
+    taken = core.claim(claimed(lease=10), ask(B, lease=lease), lambda: 2, now)
+    assert isinstance(taken, Claimed)
+    outcome = core.give_back(taken.record, B, now)
+    assert isinstance(outcome, ClaimReleased)
+    assert core.status(outcome.record, now).status == "lapsed"
+    third = core.claim(outcome.record, ask(C), lambda: 3, now)
+    assert isinstance(third, Claimed)
+    assert third.recovered
+    assert third.record.expires_at == START + 100 * SECOND
+
+
 def test_the_status_follows_the_clock() -> None:
     leased, unleased, done = claimed(lease=10), claimed(), completed(ttl=100)
     assert core.status(None, START) == ClaimStatus("free", None)

@@ -1,0 +1,364 @@
+"""The use cases of the once-key. Secrets become digests here, before anything else sees them.
+
+Each use case enters the namespace first and then looks at the claim, so that a caller without the namespace's token
+learns nothing of what is in it, and so that locks are taken in one order.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from app import tokens
+from app.core import claim as core
+from app.core import namespace as owners
+from app.core.namespace import NamespaceForbidden, NamespaceFounded, NamespaceOwned, NamespaceWeak
+from app.services.ports import Caller
+from app.services.waiting import Waiting, Wish
+from app.storage import claim as storage
+from app.storage import namespace as namespaces
+from app.storage.claim import Action
+from app.storage.engine import Engine, Reader, Transaction
+from app.tokens import Kind
+
+ClaimOutcome = (
+    core.Claimed
+    | core.InProgress
+    | core.ClaimHeld
+    | core.Duplicate
+    | core.ClaimConflict
+    | NamespaceForbidden
+    | NamespaceWeak
+)
+FEED = "feed:claims"
+
+_Decided = TypeVar("_Decided")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """An outcome, and the secrets to show with it.
+
+    `claim_token` is the caller's proof of being the claimant when it is claimed. `namespace_token` is there when
+    this claim made the caller the owner of the namespace. `suggested_name` is there for a weak one.
+    """
+
+    outcome: ClaimOutcome
+    claim_token: str
+    namespace_token: str | None = None
+    suggested_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """The namespace has this token now."""
+
+    namespace_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What one try of a claim came to, and whether it founded the namespace."""
+
+    outcome: ClaimOutcome
+    founded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """A claim on its way in: the action, what is asked, the shown token's digest, the one a new owner would have."""
+
+    name: str
+    action: Action
+    ask: core.ClaimAsk
+    shown_hash: bytes | None
+    founding_hash: bytes | None
+
+
+def action_of(namespace: str, action_key: str) -> Action:
+    """The digests and names of an action."""
+    return Action(
+        claim_hash=tokens.digest("once-claim", namespace, action_key),
+        namespace_hash=tokens.digest("once-namespace", namespace),
+        namespace=namespace.encode("utf-8"),
+        action_key=action_key.encode("utf-8"),
+    )
+
+
+def topic(claim_hash: bytes) -> str:
+    """The signal of one action."""
+    return "claim:" + claim_hash.hex()
+
+
+class Claims:
+    """Claim, complete, release, renew, look, rotate a namespace's token, and break."""
+
+    def __init__(self, engine: Engine, waiting: Waiting, *, strong_names: bool = False) -> None:
+        self._engine = engine
+        self._waiting = waiting
+        self._strong_names = strong_names
+
+    def claim(
+        self,
+        *,
+        namespace: str,
+        action_key: str,
+        namespace_token: str | None,
+        payload_sha256: str | None,
+        ttl_seconds: int,
+        lease_ttl_seconds: int | None,
+        claim_token: str | None,
+        wait_seconds: int,
+        caller: Caller,
+    ) -> ClaimAnswer:
+        """Be the one to act, or say why not; wait up to `wait_seconds` (0 to 25) while another is at it.
+
+        A namespace that nobody owns becomes the caller's, with the token that it brought or a new one.
+        Raises HungUp when the caller left while it waited, Full when too many wait, Unavailable.
+        """
+        claimant = tokens.mint(Kind.CLAIMANT) if claim_token is None else claim_token
+        owner = tokens.mint(Kind.ONCE_NAMESPACE) if namespace_token is None else namespace_token
+        visit = _Visit(
+            name=namespace,
+            action=action_of(namespace, action_key),
+            ask=core.ClaimAsk(
+                claimant_hash=_claimant_hash(claimant),
+                ttl_seconds=ttl_seconds,
+                lease_ttl_seconds=lease_ttl_seconds,
+                payload_hash=None if payload_sha256 is None else _payload_hash(payload_sha256),
+            ),
+            shown_hash=_shown_hash(namespace_token),
+            founding_hash=_owner_hash(owner) if tokens.is_well_formed(Kind.ONCE_NAMESPACE, owner) else None,
+        )
+        wish = Wish(
+            topic=topic(visit.action.claim_hash),
+            identity=visit.ask.claimant_hash,
+            attempt=partial(self._attempt, visit),
+            look=partial(self._look, visit),
+            busy_until=_busy_until,
+            is_taken=_is_taken,
+            undo=lambda _: self._give_back(visit),
+        )
+        tried = self._waiting.fulfil(wish, wait_seconds, caller)
+        return ClaimAnswer(
+            tried.outcome,
+            claimant,
+            namespace_token=owner if tried.founded else None,
+            suggested_name=_stronger(namespace) if isinstance(tried.outcome, NamespaceWeak) else None,
+        )
+
+    def complete(
+        self,
+        *,
+        namespace: str,
+        action_key: str,
+        namespace_token: str | None,
+        claim_token: str | None,
+        result: str | None,
+        ttl_seconds: int,
+    ) -> (
+        core.ClaimCompleted
+        | core.AlreadyCompleted
+        | core.NoClaim
+        | core.ClaimLost
+        | core.ResultTooLarge
+        | NamespaceForbidden
+    ):
+        """Record a result (JSON text as sent, checked; None for nothing) and keep it for `ttl_seconds` from now."""
+        claimant = None if claim_token is None else _claimant_hash(claim_token)
+        kept = None if result is None else result.encode("utf-8")
+        return self._decide(
+            action_of(namespace, action_key),
+            _shown_hash(namespace_token),
+            lambda record, now: core.complete(record, claimant, kept, ttl_seconds, now),
+        )
+
+    def release(
+        self, *, namespace: str, action_key: str, namespace_token: str | None, claim_token: str | None
+    ) -> core.ClaimReleased | core.AlreadyCompleted | core.NoClaim | core.ClaimLost | NamespaceForbidden:
+        """Give an unfinished claim up; the action is free at once."""
+        claimant = None if claim_token is None else _claimant_hash(claim_token)
+        return self._decide(
+            action_of(namespace, action_key),
+            _shown_hash(namespace_token),
+            lambda record, now: core.release(record, claimant, now),
+        )
+
+    def renew(
+        self,
+        *,
+        namespace: str,
+        action_key: str,
+        namespace_token: str | None,
+        claim_token: str,
+        lease_ttl_seconds: int,
+    ) -> (
+        core.ClaimRenewed | core.AlreadyCompleted | core.NoClaim | core.ClaimLost | core.NotLeased | NamespaceForbidden
+    ):
+        """Replace the end of the current claimant's live lease."""
+        claimant = _claimant_hash(claim_token)
+        return self._decide(
+            action_of(namespace, action_key),
+            _shown_hash(namespace_token),
+            lambda record, now: core.renew(record, claimant, lease_ttl_seconds, now),
+        )
+
+    def status(
+        self, *, namespace: str, action_key: str, namespace_token: str | None
+    ) -> core.ClaimStatus | NamespaceForbidden:
+        """Where the action stands. Changes nothing."""
+        action = action_of(namespace, action_key)
+        shown = _shown_hash(namespace_token)
+
+        def query(reader: Reader) -> core.ClaimStatus | NamespaceForbidden:
+            entered = owners.enter(namespaces.find(reader, action.namespace_hash), shown)
+            if isinstance(entered, NamespaceForbidden):
+                return entered
+            return core.status(storage.find(reader, action.claim_hash), reader.now())
+
+        return self._engine.read(query)
+
+    def rotate_token(self, *, namespace: str, namespace_token: str | None) -> Rotated | NamespaceForbidden:
+        """Give the namespace a new token; the old one stops with the commit."""
+        namespace_hash = tokens.digest("once-namespace", namespace)
+        shown = _shown_hash(namespace_token)
+        fresh = tokens.mint(Kind.ONCE_NAMESPACE)
+
+        def operation(tx: Transaction) -> Rotated | NamespaceForbidden:
+            entered = owners.enter(namespaces.lock(tx, namespace_hash), shown)
+            tx.failpoint("after-lock")
+            if isinstance(entered, NamespaceForbidden):
+                return entered
+            namespaces.set_token(tx, namespace_hash, owners.rotate(entered.record, _owner_hash(fresh)))
+            return Rotated(fresh)
+
+        return self._engine.run(operation)
+
+    def break_off(self, *, claim_hash: bytes, fence: int) -> core.ClaimReleased | core.ClaimNotBroken:
+        """Release the unfinished claim with this fence: for an operator, who needs no token."""
+
+        def operation(tx: Transaction) -> core.ClaimReleased | core.ClaimNotBroken:
+            record = storage.lock(tx, claim_hash)
+            outcome = core.break_off(record, fence, tx.now())
+            action = storage.action(tx, claim_hash)
+            if isinstance(outcome, core.ClaimReleased) and action is not None:
+                _write(tx, action, outcome.record)
+            return outcome
+
+        return self._engine.run(operation)
+
+    def _attempt(self, visit: _Visit, urgent: bool) -> _Tried:
+        def operation(tx: Transaction) -> _Tried:
+            entered = self._enter_or_found(tx, visit)
+            if not isinstance(entered, NamespaceOwned | NamespaceFounded):
+                return _Tried(entered)
+            record = storage.lock_or_make(tx, visit.action.claim_hash)
+            tx.failpoint("after-lock")
+            outcome = core.claim(record, visit.ask, tx.next_fence, tx.now())
+            tx.failpoint("after-decide")
+            if isinstance(outcome, core.ClaimConflict):
+                storage.save(tx, visit.action, outcome.record)
+            elif isinstance(outcome, core.Claimed) and not outcome.repeated:
+                _write(tx, visit.action, outcome.record)
+            return _Tried(outcome, founded=isinstance(entered, NamespaceFounded))
+
+        return self._engine.run(operation, urgent=urgent)
+
+    def _enter_or_found(
+        self, tx: Transaction, visit: _Visit
+    ) -> NamespaceOwned | NamespaceFounded | NamespaceForbidden | NamespaceWeak:
+        namespace_hash = visit.action.namespace_hash
+        record = namespaces.share(tx, namespace_hash)
+        if record is None:
+            founded = owners.found(visit.name, visit.founding_hash, strong_names=self._strong_names, now=tx.now())
+            if not isinstance(founded, NamespaceFounded) or namespaces.add(tx, namespace_hash, founded.record):
+                return founded
+            record = namespaces.share(tx, namespace_hash)
+        return owners.enter(record, visit.shown_hash)
+
+    def _look(self, visit: _Visit) -> _Tried | None:
+        def query(reader: Reader) -> _Tried | None:
+            record = namespaces.find(reader, visit.action.namespace_hash)
+            if record is None:
+                return None
+            entered = owners.enter(record, visit.shown_hash)
+            if isinstance(entered, NamespaceForbidden):
+                return _Tried(entered)
+            claim = storage.find(reader, visit.action.claim_hash)
+            tried = _Tried(core.claim(claim, visit.ask, _no_fence, reader.now()))
+            return None if _is_taken(tried) else tried
+
+        return self._engine.read(query)
+
+    def _give_back(self, visit: _Visit) -> None:
+        self._decide(
+            visit.action,
+            visit.founding_hash,  # what was granted was granted under this one, brought or minted
+            lambda record, now: core.give_back(record, visit.ask.claimant_hash, now),
+        )
+
+    def _decide(
+        self,
+        action: Action,
+        shown_hash: bytes | None,
+        decision: Callable[[core.ClaimRecord | None, int], _Decided],
+    ) -> _Decided | NamespaceForbidden:
+        def operation(tx: Transaction) -> _Decided | NamespaceForbidden:
+            entered = owners.enter(namespaces.share(tx, action.namespace_hash), shown_hash)
+            if isinstance(entered, NamespaceForbidden):
+                return entered
+            record = storage.lock(tx, action.claim_hash)
+            tx.failpoint("after-lock")
+            outcome = decision(record, tx.now())
+            tx.failpoint("after-decide")
+            changed = getattr(outcome, "record", record)
+            if changed is not None and changed is not record:
+                _write(tx, action, changed)
+            return outcome
+
+        return self._engine.run(operation)
+
+
+def _write(tx: Transaction, action: Action, record: core.ClaimRecord) -> None:
+    storage.save(tx, action, record)
+    tx.ring(topic(action.claim_hash))
+    tx.ring(FEED)
+
+
+def _stronger(name: str) -> str:
+    """A name like the one asked for that nobody guesses."""
+    return f"{name[:95]}-{tokens.mint_identifier()}"
+
+
+def _claimant_hash(token: str) -> bytes:
+    return tokens.digest("once-claimant", token)
+
+
+def _owner_hash(token: str) -> bytes:
+    return tokens.digest("once-namespace-token", token)
+
+
+def _shown_hash(token: str | None) -> bytes | None:
+    return None if token is None else _owner_hash(token)
+
+
+def _payload_hash(payload_sha256: str) -> bytes:
+    return tokens.digest("once-payload", payload_sha256.casefold())
+
+
+def _no_fence() -> int:
+    return 0
+
+
+def _busy_until(tried: _Tried) -> int | None:
+    match tried.outcome:
+        case core.InProgress(record, _):
+            return record.lease_expires_at
+        case core.ClaimHeld(record, _):
+            return record.expires_at
+        case _:
+            return None
+
+
+def _is_taken(tried: _Tried) -> bool:
+    return isinstance(tried.outcome, core.Claimed) and not tried.outcome.repeated

@@ -1,0 +1,73 @@
+"""The claim row: one per action, found by the digest of namespace and action key."""
+
+from dataclasses import astuple, dataclass, fields
+
+from sqlalchemy import bindparam, select
+
+from app.core.claim import ClaimRecord
+from app.storage.engine import Reader, Transaction
+from app.storage.statement import Row, Statement, insert_if_absent, upsert
+from app.storage.tables import claim
+
+_NAMES = [field.name for field in fields(ClaimRecord)]
+_FENCE = _NAMES.index("fence")
+_EMPTY = {"namespace_hash": b"", "namespace": b"", "action_key": b"", "claimant_hash": b""}
+_ZERO = dict.fromkeys(("fence", "attempt", "claimed_at", "changed_at", "expires_at", "conflicts"), 0)
+
+_SELECT = Statement(select(*(claim.c[name] for name in _NAMES)).where(claim.c.claim_hash == bindparam("claim_hash")))
+_SELECT_ACTION = Statement(
+    select(claim.c.namespace_hash, claim.c.namespace, claim.c.action_key).where(
+        claim.c.claim_hash == bindparam("claim_hash")
+    )
+)
+_HOLD_PLACE = Statement(lambda dialect: insert_if_absent(dialect, claim, {**_EMPTY, **_ZERO}))
+_SAVE = Statement(lambda dialect: upsert(dialect, claim))
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Which action: its digest, its namespace's digest, and both names as UTF-8 for those who look at the claim."""
+
+    claim_hash: bytes
+    namespace_hash: bytes
+    namespace: bytes
+    action_key: bytes
+
+
+def lock(tx: Transaction, claim_hash: bytes) -> ClaimRecord | None:
+    """The record of an action's newest claim, locked; None where there is none. Lock the namespace first."""
+    return _record(tx.lock(_SELECT, claim_hash=claim_hash))
+
+
+def lock_or_make(tx: Transaction, claim_hash: bytes) -> ClaimRecord | None:
+    """The same for a use case that will save a record: what it locks is there even for an action never claimed."""
+    return _record(tx.lock(_SELECT, _HOLD_PLACE, claim_hash=claim_hash))
+
+
+def find(reader: Reader, claim_hash: bytes) -> ClaimRecord | None:
+    """The record as committed, without a lock."""
+    return _record(reader.one(_SELECT, claim_hash=claim_hash))
+
+
+def action(reader: Reader, claim_hash: bytes) -> Action | None:
+    """The names of the action with this digest, while its claim is stored."""
+    row = reader.one(_SELECT_ACTION, claim_hash=claim_hash)
+    return None if row is None else Action(claim_hash, *row)  # type: ignore[arg-type]
+
+
+def save(tx: Transaction, action: Action, record: ClaimRecord) -> None:
+    """Write the whole record of a locked action."""
+    tx.execute(
+        _SAVE,
+        claim_hash=action.claim_hash,
+        namespace_hash=action.namespace_hash,
+        namespace=action.namespace,
+        action_key=action.action_key,
+        **dict(zip(_NAMES, astuple(record), strict=True)),
+    )
+
+
+def _record(row: Row | None) -> ClaimRecord | None:
+    if row is None or row[_FENCE] == 0:
+        return None
+    return ClaimRecord(*row)  # type: ignore[arg-type]
