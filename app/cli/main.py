@@ -43,6 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     settings = verbs.add_parser("settings", help="show every setting, its value and where it came from")
     settings.add_argument("--markdown", action="store_true", help="print the reference page instead")
     settings.set_defaults(run=_settings)
+    rotate = verbs.add_parser("rotate-receipt-key", help="put a new signing key into FENCEPOST_RECEIPT_KEY_FILE")
+    rotate.set_defaults(run=_rotate_receipt_key)
     return parser
 
 
@@ -74,6 +76,15 @@ def _migrate(_: argparse.Namespace) -> int:
 
     before, after = migrate_database(prepared(load()))
     _say(f"The schema is {after}, as it was." if before == after else f"The schema went from {before} to {after}.")
+    return 0
+
+
+def _rotate_receipt_key(_: argparse.Namespace) -> int:
+    from app.cli.receipt_key import rotate_receipt_key
+    from app.serving.prepare import prepared
+
+    settings = prepared(load())
+    _say(f"The signing key is {rotate_receipt_key(settings)} once every node has this file and was restarted.")
     return 0
 
 

@@ -37,11 +37,11 @@ class Receipts:
         self._signing = signing
         keys = [signing.public_key(), *older]
         self._keys = {thumbprint(key): key for key in keys}
-        self._signing_id = thumbprint(keys[0])
+        self.signing_key_id = thumbprint(keys[0])
 
     def sign(self, canonical: bytes) -> str:
         """The receipt for an answer's canonical bytes."""
-        return f"ed25519:{self._signing_id}:{_encode(self._signing.sign(canonical))}"
+        return f"ed25519:{self.signing_key_id}:{_encode(self._signing.sign(canonical))}"
 
     def is_valid(self, canonical: bytes, receipt: str) -> bool:
         """Whether one of the published keys signed exactly these bytes, spelled exactly so."""

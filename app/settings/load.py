@@ -47,6 +47,7 @@ class Settings:
     x402_network: str | None
     x402_facilitator: str | None
     once_strong_names: bool
+    receipt_key_file: Path | None
     limits: str
     limit_requests_per_day: int
     limit_handoffs_per_day: int

@@ -98,7 +98,14 @@ ROWS: tuple[Row, ...] = (
         "ONCE_STRONG_NAMES",
         "off",
         parse.switch,
-        "Accept only once namespaces that nobody can guess (with enough random characters).",
+        "Ask of new once namespaces at least 16 characters of two classes, so that nobody guesses or squats them.",
+    ),
+    _derived(
+        "RECEIPT_KEY_FILE",
+        "none: derived from `SECRET_KEY`",
+        parse.path,
+        "File with the Ed25519 keys of receipts, a JWK set: the first signs, the others stay published. Made and "
+        "rotated by `fencepost-server rotate-receipt-key`; the same on every node.",
     ),
     _row(
         "LIMITS",
