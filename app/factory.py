@@ -14,17 +14,19 @@ from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.seats import Seats
+from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
-from app.services.sweep import HANDOFFS, LEASES, Sweep
+from app.services.receipts import KeyFileError, Receipts, open_receipts
+from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, Sweep
 from app.services.waiting import Waiting
-from app.settings import Settings
+from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import edge, handoff, health, lease
+from app.web import claim, edge, handoff, health, lease
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
 from app.web.log import Pen, RequestLog
@@ -76,25 +78,19 @@ class Application(Flask):
 
 def create_app(settings: Settings) -> Application:
     """Everything wired for these settings. Opens the database and starts what runs beside requests."""
+    receipts = _receipts(settings)
     app = Application()
     clock = SteadyClock(offset_from(settings.test_clock_file if settings.test_mode else None))
     failpoint_file = settings.test_failpoints if settings.test_mode else None
     failpoints = Failpoints(failpoint_file, monkey.get_original("time", "sleep"))
     hub = Hub()
-    engine: Engine = SqliteEngine(
-        settings.sqlite_file,
-        clock=clock,
-        failpoints=failpoints,
-        on_commit=hub.ring,
-        on_fatal=app.fail,
-        write_deadline_seconds=settings.write_deadline_seconds,
-        lock_wait_seconds=5.0,
-    )
+    engine = _open_engine(settings, app, clock, failpoints, hub)
     nap = _TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0
     deadlines = Deadlines(clock, hub, longest_nap_seconds=nap)
     seats = Seats(settings.limit_waiters)
     waiting = Waiting(Lines(hub), deadlines, seats)
     leases = Leases(engine, waiting)
+    claims = Claims(engine, waiting, strong_names=settings.once_strong_names)
     requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
     handoffs = Handoffs(
         engine,
@@ -105,7 +101,8 @@ def create_app(settings: Settings) -> Application:
         most_live=settings.limit_live_handoffs,
         failpoint=Failpoints(failpoint_file, gevent.sleep).at,
     )
-    sweeper = Sweeper(Sweep(engine, [LEASES, HANDOFFS], failpoints), settings.sweep_seconds)
+    sweep = Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES], failpoints)
+    sweeper = Sweeper(sweep, settings.sweep_seconds)
 
     gate = Edge(
         requests,
@@ -125,6 +122,8 @@ def create_app(settings: Settings) -> Application:
             webhooks=guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow),
         )
     )
+    for blueprint in claim.blueprints(gate, claims, receipts):
+        app.register_blueprint(blueprint)
 
     sweeper.start()
     app.on_stop(hub.stop)
@@ -133,3 +132,26 @@ def create_app(settings: Settings) -> Application:
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
     return app
+
+
+def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failpoints: Failpoints, hub: Hub) -> Engine:
+    return SqliteEngine(
+        settings.sqlite_file,
+        clock=clock,
+        failpoints=failpoints,
+        on_commit=hub.ring,
+        on_fatal=app.fail,
+        write_deadline_seconds=settings.write_deadline_seconds,
+        lock_wait_seconds=5.0,
+    )
+
+
+def _receipts(settings: Settings) -> Receipts:
+    file = settings.receipt_key_file
+    try:
+        text = None if file is None else file.read_text(encoding="utf-8")
+        return open_receipts(settings.secret_key.encode("utf-8"), text)
+    except KeyFileError as fault:
+        raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {fault}.") from None
+    except (OSError, UnicodeDecodeError):
+        raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {file} cannot be read.") from None
