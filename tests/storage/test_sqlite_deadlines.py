@@ -40,7 +40,7 @@ def test_while_the_writer_is_stuck_new_calls_are_refused_at_once(open_engine: Op
         engine.run(lambda tx: shelf.put(tx, "late"))
     assert refused.value.committed == "no"
     assert monotonic() - asked_at < 0.3
-    assert engine.report()["problems"] == ["stuck: writer"]
+    assert engine.report()["problems"] == ["writer stuck"]
     barrier.open()
     _settle(engine)
     assert engine.report()["problems"] == []
