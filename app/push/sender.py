@@ -63,7 +63,7 @@ class WebhookSender:
         """Begin to look for due notices."""
         self._greenlet = gevent.spawn(self._run)
 
-    def stop(self, *, grace_seconds: float = 1.0) -> None:
+    def stop(self, *, grace_seconds: float = 0.5) -> None:
         """Begin nothing new, give what is under way a moment, then let go of it: its claim lapses by itself."""
         if self._greenlet is not None:
             self._greenlet.kill()
