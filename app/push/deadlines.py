@@ -1,7 +1,8 @@
 """Ends that nobody writes: a lease lapses and a handoff expires by comparison, so a timer has to say when to look.
 
 One heap, one greenlet. It sleeps to the soonest deadline, at most `longest_nap_seconds`, because the deciding
-clock can run ahead of real time in test mode.
+clock can run ahead of real time in test mode. A deadline may be a year away and its listener gone in a second, so
+those that nobody listens for any more are thrown out whenever the heap has doubled.
 """
 
 import heapq
@@ -11,6 +12,8 @@ from gevent.event import Event
 
 from app.clock import MICROSECONDS, Clock
 from app.push.hub import Hub
+
+_LEAST_ROOM = 1_024
 
 
 class Deadlines:
@@ -22,14 +25,20 @@ class Deadlines:
         self._longest_nap = longest_nap_seconds
         self._heap: list[tuple[int, str]] = []
         self._waiting: set[tuple[int, str]] = set()
+        self._roomy = _LEAST_ROOM
         self._sooner = Event()
         self._greenlet: gevent.Greenlet[[], None] | None = None
 
     def at(self, topic: str, instant: int) -> None:
-        """Ring `topic` once `instant` (microseconds since the epoch) has come."""
+        """Ring `topic` once `instant` (microseconds since the epoch) has come, if somebody listens by then.
+
+        Listen first: a deadline without a listener may be forgotten.
+        """
         entry = (instant, topic)
         if entry in self._waiting:
             return
+        if len(self._heap) >= self._roomy:
+            self._forget_unheard()
         self._waiting.add(entry)
         heapq.heappush(self._heap, entry)
         if self._greenlet is None:
@@ -37,11 +46,22 @@ class Deadlines:
         elif self._heap[0] is entry:
             self._sooner.set()
 
+    def kept(self) -> int:
+        """How many deadlines are remembered."""
+        return len(self._heap)
+
     def stop(self) -> None:
         """End the timer."""
         if self._greenlet is not None:
             self._greenlet.kill()
             self._greenlet = None
+
+    def _forget_unheard(self) -> None:
+        listened = set(self._hub.listened())
+        self._heap = [entry for entry in self._heap if entry[1] in listened]
+        heapq.heapify(self._heap)
+        self._waiting = set(self._heap)
+        self._roomy = max(_LEAST_ROOM, 2 * len(self._heap))
 
     def _run(self) -> None:
         while True:
