@@ -1,29 +1,34 @@
 """The one place where the rooms meet: settings in, an application out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypedDict
 
 import gevent
 from flask import Flask
 from gevent import monkey
 
+from app import __version__
 from app.background import Sweeper
 from app.clock import SteadyClock
+from app.mcp import claim as mcp_claim
+from app.mcp import handoff as mcp_handoff
+from app.mcp import lease as mcp_lease
+from app.mcp import route as mcp_route
+from app.mcp.server import Server
+from app.mcp.tool import Entry
+from app.mcp.words import INSTRUCTIONS
 from app.push import guard
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
-from app.push.names import Names
 from app.push.seats import Seats
-from app.push.sender import WebhookSender
-from app.push.webhook import Webhook
 from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
-from app.services.outbox import Outbox
 from app.services.receipts import KeyFileError, Receipts, open_receipts
-from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, Sweep
+from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
@@ -34,6 +39,7 @@ from app.web import claim, edge, handoff, health, lease
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
 from app.web.log import Pen, RequestLog
+from app.wire.origins import Origins
 
 _TEST_MODE_NAP_SECONDS = 0.1
 
@@ -80,8 +86,19 @@ class Application(Flask):
             self._at_close.pop(0)()
 
 
-def create_app(settings: Settings) -> Application:
-    """Everything wired for these settings. Opens the database and starts what runs beside requests."""
+class Notices(TypedDict):
+    """What both surfaces of the handoff need to know of webhooks."""
+
+    public_url: str
+    notify_secret: Callable[[str], str]
+    webhooks: guard.Policy
+
+
+def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Application:
+    """Everything wired for these settings. Opens the database and starts what runs beside requests.
+
+    `more_tools` are served over MCP beside our own: those that the protocol's test suite calls.
+    """
     receipts = _receipts(settings)
     app = Application()
     clock = SteadyClock(offset_from(settings.test_clock_file if settings.test_mode else None))
@@ -103,10 +120,10 @@ def create_app(settings: Settings) -> Application:
         seats,
         DailyLimit(engine, clock, "handoffs", settings.limit_handoffs_per_day),
         most_live=settings.limit_live_handoffs,
-        result_url=partial("{}/services/v1/handoff/{}".format, settings.public_url),
         failpoint=Failpoints(failpoint_file, gevent.sleep).at,
     )
-    policy = guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow)
+    sweep = Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES], failpoints)
+    sweeper = Sweeper(sweep, settings.sweep_seconds)
 
     gate = Edge(
         requests,
@@ -117,21 +134,21 @@ def create_app(settings: Settings) -> Application:
     edge.install(app, log)
     app.register_blueprint(health.blueprint(Readiness(engine, settings.data_dir, lambda: app.stopping)))
     app.register_blueprint(lease.blueprint(gate, leases))
-    app.register_blueprint(
-        handoff.blueprint(
-            gate,
-            handoffs,
-            public_url=settings.public_url,
-            notify_secret=partial(notify_secret, settings.secret_key.encode()),
-            webhooks=policy,
-        )
-    )
+    notices: Notices = {
+        "public_url": settings.public_url,
+        "notify_secret": partial(notify_secret, settings.secret_key.encode()),
+        "webhooks": guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow),
+    }
+    app.register_blueprint(handoff.blueprint(gate, handoffs, **notices))
     for blueprint in claim.blueprints(gate, claims, receipts):
         app.register_blueprint(blueprint)
+    tools = [*mcp_lease.tools(leases), *mcp_handoff.tools(handoffs, **notices), *mcp_claim.tools(claims, receipts)]
+    mcp = Server([*tools, *more_tools], version=__version__, instructions=INSTRUCTIONS)
+    app.register_blueprint(mcp_route.blueprint(gate, mcp, Origins([settings.public_url, *settings.allowed_origins])))
 
+    sweeper.start()
     app.on_stop(hub.stop)
-    _start_sweeps(app, settings, engine, failpoints)
-    _start_webhooks(app, settings, engine, hub, policy)
+    app.on_stop(sweeper.stop)
     app.on_close(requests.give_back)
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
@@ -159,20 +176,3 @@ def _receipts(settings: Settings) -> Receipts:
         raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {fault}.") from None
     except (OSError, UnicodeDecodeError):
         raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {file} cannot be read.") from None
-
-
-def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> None:
-    sweeper = Sweeper(
-        Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES], failpoints), settings.sweep_seconds
-    )
-    sweeper.start()
-    app.on_stop(sweeper.stop)
-
-
-def _start_webhooks(app: Application, settings: Settings, engine: Engine, hub: Hub, policy: guard.Policy) -> None:
-    names = Names()
-    webhook = Webhook(policy=policy, lookup=names, server_keys=[settings.secret_key.encode()])
-    sender = WebhookSender(Outbox(engine), webhook.send, hub)
-    sender.start()
-    app.on_close(sender.stop)
-    app.on_close(names.close)

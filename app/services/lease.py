@@ -110,6 +110,16 @@ class Leases:
         hashed = key_hash(key, namespace)
         return self._engine.read(lambda reader: core.verify(storage.find(reader, hashed), fence, reader.now()))
 
+    def check(self, *, key: str, namespace: str | None, fence: int | None) -> tuple[core.Status, core.Verified | None]:
+        """Both of these at one instant; nothing of a fence where none is given."""
+        hashed = key_hash(key, namespace)
+
+        def query(reader: Reader) -> tuple[core.Status, core.Verified | None]:
+            record, now = storage.find(reader, hashed), reader.now()
+            return core.status(record, now), None if fence is None else core.verify(record, fence, now)
+
+        return self._engine.read(query)
+
     def break_off(self, *, hashed: bytes, fence: int) -> core.Broken | core.NotBroken:
         """Take the key from the holder with this fence: for an operator, who knows only the digest."""
         return self._decide(hashed, lambda record, now: core.break_off(record, fence, now))

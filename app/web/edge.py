@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from flask import Blueprint, Flask, Response, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -58,6 +58,7 @@ class Call:
 
 
 Route = Callable[..., Reply]
+Made = TypeVar("Made")
 
 
 class Edge:
@@ -81,20 +82,41 @@ class Edge:
 
     def answer(self, make: Callable[[], Reply]) -> Response:
         """Run it and make a response of what comes, a refusal or a fault included."""
+        return respond(self.attempt(make))
+
+    def attempt(self, make: Callable[[], Made]) -> Made | Reply:
+        """What it makes, or the reply for the refusal or the fault that it ends in."""
         try:
-            reply = make()
+            return make()
         except Refused as refused:
-            reply = refused.reply
+            return refused.reply
         except Unavailable as away:
-            reply = errors.unavailable(committed=away.committed, retry_after_seconds=away.retry_after_seconds)
+            return errors.unavailable(committed=away.committed, retry_after_seconds=away.retry_after_seconds)
         except Full as full:
-            reply = errors.too_many_waiters(full.retry_after_seconds)
+            return errors.too_many_waiters(full.retry_after_seconds)
         except HungUp:
-            reply = errors.unavailable(committed="no")
+            return errors.unavailable(committed="no")
         except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
             _log.exception("request %s failed", request_id())
-            reply = errors.internal(request_id())
-        return respond(reply)
+            return errors.internal(request_id())
+
+    def body(self, cap: int) -> bytes:
+        """The body of the request at hand. Raises Refused with 400, 408, 413 or 415."""
+        return body.read(request.environ, cap, self._body_deadline)
+
+    def counted(self) -> str | None:
+        """Count the request at hand: the address that it was counted under. Raises Refused with 429."""
+        counted_as = self.client(request.environ)
+        self.count(counted_as)
+        return counted_as
+
+    def caller(self) -> Connection:
+        """The connection of the request at hand."""
+        return Connection(request.environ)
+
+    def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Response:
+        """A response with the headers of every answer; `outcome` is the word for the log."""
+        return send(status, content, headers, outcome)
 
     def client(self, environ: Mapping[str, Any]) -> str | None:
         """The address to count a request under, or None where it is not counted."""
@@ -121,11 +143,10 @@ class Edge:
 
     def _call(self, cap: int, query: bool) -> Call:
         environ = request.environ
-        read = body.read(environ, cap, self._body_deadline)
+        read = self.body(cap)
         if environ.get("QUERY_STRING") and not query:
             raise Refused(errors.query_not_allowed())
-        counted_as = self.client(environ)
-        self.count(counted_as)
+        counted_as = self.counted()
         return Call(read, environ, Connection(environ), counted_as)
 
     def _warn_of_proxy(self) -> None:
@@ -158,13 +179,19 @@ def request_id() -> str:
 
 def respond(reply: Reply) -> Response:
     """A response with the headers that every answer carries."""
-    g.outcome = reply.body.get("code") or reply.body.get("status") or "ok"
-    response = Response(reply.encode() if reply.status != 304 else b"", reply.status, mimetype="application/json")
+    outcome = reply.body.get("code") or reply.body.get("status") or "ok"
+    return send(reply.status, reply.encode() if reply.status != 304 else b"", reply.headers, str(outcome))
+
+
+def send(status: int, content: bytes, more: Mapping[str, str], outcome: str) -> Response:
+    """The same for a body as bytes; `outcome` is the word for the log."""
+    g.outcome = outcome
+    response = Response(content, status, mimetype="application/json")
     headers = response.headers
     headers["Cache-Control"] = "no-store"
     headers["X-Content-Type-Options"] = "nosniff"
     headers["X-Request-Id"] = request_id()
-    for name, value in {**g.get("rate_headers", {}), **reply.headers}.items():
+    for name, value in {**g.get("rate_headers", {}), **more}.items():
         headers[name] = value
     return response
 

@@ -1,6 +1,5 @@
 """The handoff over REST."""
 
-import re
 from collections.abc import Callable
 
 from flask import Blueprint
@@ -12,11 +11,10 @@ from app.wire import errors, tags
 from app.wire import handoff as wire
 from app.wire import handoff_members as members
 from app.wire.members import parse
-from app.wire.reply import Refused, Reply
+from app.wire.reply import Reply
 
 _CREATE_CAP = 24_576
 _MOVE_CAP = 8_192
-_identifier = re.compile(r"[0-9a-f]{32}", re.ASCII).fullmatch
 
 
 def blueprint(
@@ -61,7 +59,7 @@ def blueprint(
         )
 
     def read(call: Call, handoff_id: str) -> Reply:
-        outcome = handoffs.read(token=call.bearer(), handoff_id=_known_form(handoff_id))
+        outcome = handoffs.read(token=call.bearer(), handoff_id=members.known_form(handoff_id))
         return wire.read(outcome, call.environ.get("HTTP_IF_NONE_MATCH"))
 
     def wait(call: Call, handoff_id: str, seconds: str) -> Reply:
@@ -70,7 +68,7 @@ def blueprint(
         return wire.waited(
             handoffs.wait(
                 token=call.bearer(),
-                handoff_id=_known_form(handoff_id),
+                handoff_id=members.known_form(handoff_id),
                 known=known,
                 wait_seconds=wait_seconds,
                 caller=call.connection,
@@ -86,7 +84,7 @@ def blueprint(
         return wire.moved(
             handoffs.move(
                 token=call.bearer(),
-                handoff_id=_known_form(handoff_id),
+                handoff_id=members.known_form(handoff_id),
                 to=to,
                 expected=asked.expected,
                 nonce=asked.nonce,
@@ -108,10 +106,3 @@ def blueprint(
             methods=["POST"],
         )
     return routes
-
-
-def _known_form(handoff_id: str) -> str:
-    """The name if it has the form of one. Raises Refused with the 404 of an unknown one."""
-    if not _identifier(handoff_id):
-        raise Refused(errors.not_found())
-    return handoff_id

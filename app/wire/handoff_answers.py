@@ -54,6 +54,15 @@ class CreatedAnswer(TypedDict):
     repeated: NotRequired[Annotated[Literal[True], Field(description="Present when it was created before.")]]
 
 
+class OfferConflictAnswer(TypedDict):
+    """409: the nonce made another handoff."""
+
+    ok: No
+    code: Literal["nonce_conflict"]
+    error: Sentence
+    fix: Fix
+
+
 HistoryEntry = TypedDict(
     "HistoryEntry",
     {
@@ -156,7 +165,7 @@ class ExpiredAnswer(TypedDict):
     expires_at_timestamp: Timestamp
 
 
-CREATE: Answers = {201: (CreatedAnswer,)}
+CREATE: Answers = {201: (CreatedAnswer,), 409: (OfferConflictAnswer,)}
 READ: Answers = {200: (SeenAnswer,), 410: (ExpiredAnswer,)}
 WAIT: Answers = {200: (WaitedAnswer,), 410: (ExpiredAnswer,)}
 MOVE: Answers = {200: (MovedAnswer,), 403: (MoveRefusedAnswer,), 409: (MoveRefusedAnswer,), 410: (ExpiredAnswer,)}

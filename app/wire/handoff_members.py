@@ -10,9 +10,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from app.core.machine import DEFAULT_STATES, Machine, MalformedMachine, Who, declare, is_state_name
+from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import RawJson
-from app.wire.kinds import HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title
+from app.wire.kinds import HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title, WaitSeconds
 from app.wire.members import Members, Rule, fault
 from app.wire.reply import Refused, refusal
 
@@ -20,6 +21,7 @@ LARGEST_PAYLOAD = 16_384
 """Bytes of a payload as sent."""
 
 _NAME_RULE = "a-z first, then up to 31 of a-z, 0-9 and _"
+_identifier = re.compile(r"[0-9a-f]{32}", re.ASCII).fullmatch
 _whole_number = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 
 
@@ -40,6 +42,22 @@ def _state_name(name: str) -> str:
     if not is_state_name(name):
         raise fault(f"from must be the name of a state: {_NAME_RULE}", field="from")
     return name
+
+
+def _target_name(name: str) -> str:
+    if not is_state_name(name):
+        raise fault(f"to must be the name of a state: {_NAME_RULE}", field="to")
+    return name
+
+
+HandoffId = Annotated[str, Field(description="Which handoff: 32 lower-case hex digits, as its creation gave them.")]
+HandoffToken = Annotated[str, Field(description="Your token of it: the owner's (howner_) or the receiver's (hrecv_).")]
+Expected = Annotated[
+    str,
+    Rule(f"the name of a state: {_NAME_RULE}"),
+    AfterValidator(_state_name),
+    Field(alias="from", description="The state that it is in as far as you know; it moves from no other."),
+]
 
 
 class CreateHandoff(Members):
@@ -138,14 +156,49 @@ class CreateHandoff(Members):
 class MoveHandoff(Members):
     """`POST /handoff/{id}/{state}`."""
 
-    expected: Annotated[
-        str,
-        Rule(f"the name of a state: {_NAME_RULE}"),
-        AfterValidator(_state_name),
-        Field(alias="from", description="The state that it is in as far as you know; it moves from no other."),
-    ]
+    expected: Expected
     nonce: Nonce | None = None
     note: Note | None = None
+
+
+class ReadHandoff(Members):
+    """Read it, and wait for news of it: what REST has in the path, the headers and the method, as members."""
+
+    handoff_id: HandoffId
+    token: HandoffToken
+    wait_seconds: WaitSeconds | None = None
+    since_version: Annotated[
+        int | None,
+        Rule("a whole number of at least 1"),
+        Field(
+            ge=1,
+            description="The `version` that you know: the wait ends at once if it is another one by now, so no move "
+            "is missed. Without it the wait is for the next move.",
+        ),
+    ] = None
+
+
+class AdvanceHandoff(Members):
+    """A move, with the parts of the path as members."""
+
+    handoff_id: HandoffId
+    token: HandoffToken
+    to: Annotated[
+        str,
+        Rule(f"the name of a state: {_NAME_RULE}"),
+        AfterValidator(_target_name),
+        Field(description="The state to move it into."),
+    ]
+    expected: Expected
+    nonce: Nonce | None = None
+    note: Note | None = None
+
+
+def known_form(handoff_id: str) -> str:
+    """The name of a handoff if it has the form of one. Raises Refused with the 404 of an unknown one."""
+    if not _identifier(handoff_id):
+        raise Refused(errors.not_found())
+    return handoff_id
 
 
 def target_state(name: str) -> str:

@@ -26,7 +26,6 @@ _INTEGER_DIGITS = 18
 _NAMED_TWICE = "a member name stands twice in one object"
 _NOT_A_NUMBER = "NaN and Infinity are not JSON"
 _HALF_PAIR = "an escape is half of a surrogate pair"
-_TOO_DEEP = f"nested deeper than {DEEPEST} levels"
 
 _space = re.compile(r"[ \t\n\r]*").match
 _half_pair_possible = re.compile(r"\\u[dD][89a-fA-F]").search
@@ -74,14 +73,14 @@ class Number:
     text: str
 
 
-def read_object(body: bytes, *, raw: frozenset[str] = frozenset()) -> dict[str, object]:
-    """The members of a document that is one object.
+def read_object(body: bytes, *, raw: frozenset[str] = frozenset(), deepest: int = DEEPEST) -> dict[str, object]:
+    """The members of a document that is one object; `deepest` is for one that only wraps another.
 
     Members named in `raw` come back as RawJson, others as Python values in which a plain integer of up to 18
     characters is an int and any other number a Number. Nothing but white space, or a lone `null`, counts as `{}`.
     Raises InvalidJson, and NotAnObject for another value.
     """
-    text = _decode(body)
+    text = _decode(body, deepest)
     start = _skip(text, 0)
     if start == len(text):
         return {}
@@ -97,9 +96,9 @@ def read_object(body: bytes, *, raw: frozenset[str] = frozenset()) -> dict[str, 
     raise NotAnObject
 
 
-def read_elements(body: bytes) -> list[RawJson]:
+def read_elements(body: bytes, *, deepest: int = DEEPEST) -> list[RawJson]:
     """The elements of a document that is one array, each as its text. Raises InvalidJson and NotAnObject."""
-    text = _decode(body)
+    text = _decode(body, deepest)
     start = _skip(text, 0)
     try:
         if text.startswith("[", start):
@@ -120,7 +119,7 @@ def dump(answer: Mapping[str, object]) -> bytes:
     return "".join(_encode(document, 0)).encode("utf-8")
 
 
-def _decode(body: bytes) -> str:
+def _decode(body: bytes, deepest: int) -> str:
     if body.startswith(b"\xef\xbb\xbf"):
         raise InvalidJson("a byte-order mark stands before the document", 0)
     try:
@@ -128,8 +127,8 @@ def _decode(body: bytes) -> str:
     except UnicodeDecodeError as fault:
         # The exception holds the whole body, so it is not kept as the cause.
         raise InvalidJson("not UTF-8", fault.start) from None
-    if text.count("[") + text.count("{") > DEEPEST or ("\\u" in text and _half_pair_possible(text)):
-        problem = _survey(text)
+    if text.count("[") + text.count("{") > deepest or ("\\u" in text and _half_pair_possible(text)):
+        problem = _survey(text, deepest)
         if problem is not None:
             raise problem
     return text
@@ -203,14 +202,14 @@ def _refuse(text: str, fault: Exception) -> NoReturn:
         raise InvalidJson(reason[:1].lower() + reason[1:], _in_bytes(text, fault.pos)) from None
     if isinstance(fault, StopIteration):
         raise InvalidJson("expecting a value", _in_bytes(text, fault.value)) from None
-    raise (_survey(text) or InvalidJson(_NAMED_TWICE, 0)) from None
+    raise (_survey(text, len(text)) or InvalidJson(_NAMED_TWICE, 0)) from None
 
 
 def _in_bytes(text: str, position: int) -> int:
     return len(text[:position].encode("utf-8"))
 
 
-def _survey(text: str) -> InvalidJson | None:
+def _survey(text: str, deepest: int) -> InvalidJson | None:
     """The first fault in nesting, names, escapes or constants. A document with broken syntax may pass."""
     open_names: list[set[str] | None] = []
     for found in _token.finditer(text):
@@ -218,7 +217,7 @@ def _survey(text: str) -> InvalidJson | None:
         problem = None
         if part in ("[", "{"):
             open_names.append(set() if part == "{" else None)
-            problem = _TOO_DEEP if len(open_names) > DEEPEST else None
+            problem = f"nested deeper than {deepest} levels" if len(open_names) > deepest else None
         elif part in ("]", "}"):
             if open_names:
                 open_names.pop()

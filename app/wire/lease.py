@@ -248,6 +248,12 @@ def verified(outcome: Verified) -> Reply:
     return Reply(200, body)
 
 
+def checked(outcome: Status, fence: Verified | None) -> Reply:
+    """The answer to both questions at once: that of a fence only where one was asked about."""
+    known = status(outcome)
+    return known if fence is None else Reply(200, {**known.body, **verified(fence).body})
+
+
 def _granted(outcome: Granted, owner_token: str) -> Reply:
     record = outcome.record
     body: GrantedAnswer = {

@@ -32,6 +32,13 @@ ResultAsRecorded = Annotated[
 ]
 
 
+IsCurrent = Annotated[bool, Field(description="Whether this very ownership is live: let the write through only then.")]
+FenceStanding = Annotated[
+    Literal["current", "stale", "ended", "unknown"],
+    Field(description="current: live. stale: a newer one exists. ended: this ownership is over. unknown: never seen."),
+]
+
+
 class NamespaceAnswer(TypedDict):
     """201: a new namespace, shown once and stored nowhere."""
 
@@ -165,13 +172,15 @@ class VerifiedAnswer(TypedDict):
     """200: where a fence stands."""
 
     ok: Yes
-    current: Annotated[bool, Field(description="Whether this very ownership is live: let the write through only then.")]
-    fence: Annotated[
-        Literal["current", "stale", "ended", "unknown"],
-        Field(
-            description="current: live. stale: a newer one exists. ended: this ownership is over. unknown: never seen."
-        ),
-    ]
+    current: IsCurrent
+    fence: FenceStanding
+
+
+class CheckedAnswer(StatusAnswer):
+    """200: the status, and where a fence was given what it is worth."""
+
+    current: NotRequired[IsCurrent]
+    fence: NotRequired[FenceStanding]
 
 
 NAMESPACE: Answers = {201: (NamespaceAnswer,)}
@@ -181,3 +190,4 @@ RELEASE: Answers = {200: (ReleasedAnswer,), 409: (LostAnswer,)}
 COMPLETE: Answers = {200: (CompletedAnswer,), 409: (LostAnswer,)}
 STATUS: Answers = {200: (StatusAnswer,)}
 VERIFY: Answers = {200: (VerifiedAnswer,)}
+CHECK: Answers = {200: (CheckedAnswer,)}

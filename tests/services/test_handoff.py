@@ -78,7 +78,6 @@ class House:
             self.seats,
             creations,
             most_live=most_live,
-            result_url="http://fence.example/{}".format,
             failpoint=self.at,
         )
 

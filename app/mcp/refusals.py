@@ -1,0 +1,110 @@
+"""The refusals of tools that REST answers with 400, 404, 413, 429 and 503, member by member, for the output schemas."""
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from app.wire.answers import Fix, No, RetryAfter, Sentence
+
+LimitBytes = Annotated[int, Field(ge=1, description="The most that is taken.")]
+SizeBytes = Annotated[int, Field(ge=1, description="The size of what was sent.")]
+
+
+class InvalidRefusal(TypedDict):
+    """400: the arguments are not as they must be."""
+
+    ok: No
+    code: Annotated[
+        Literal["invalid_request", "invalid_json"],
+        Field(description="invalid_request, invalid_json: correct the arguments; the same again is refused again."),
+    ]
+    error: Sentence
+    fix: NotRequired[Fix]
+    field: NotRequired[Annotated[str, Field(description="The argument that is wrong.")]]
+    position: NotRequired[Annotated[int, Field(ge=0, description="The byte of the arguments that is wrong.")]]
+
+
+class BodyTooLargeRefusal(TypedDict):
+    """413: the arguments as a whole are too large."""
+
+    ok: No
+    code: Annotated[Literal["body_too_large"], Field(description="body_too_large: send less; nothing was done.")]
+    error: Sentence
+    fix: Fix
+    limit_bytes: LimitBytes
+
+
+class TooLargeRefusal(TypedDict):
+    """413: a payload or a result is too large."""
+
+    ok: No
+    code: Annotated[
+        Literal["result_too_large", "payload_too_large"],
+        Field(description="result_too_large, payload_too_large: nothing was done; send less, such as a reference."),
+    ]
+    error: Sentence
+    fix: Fix
+    size_bytes: SizeBytes
+    limit_bytes: LimitBytes
+
+
+class NotFoundRefusal(TypedDict):
+    """404: one answer for an unknown object and for a wrong token."""
+
+    ok: No
+    code: Annotated[Literal["not_found"], Field(description="not_found: unknown, or the token does not fit.")]
+    error: Sentence
+    fix: Fix
+
+
+class NotifyRefusal(TypedDict):
+    """400: no webhook may go there."""
+
+    ok: No
+    code: Annotated[
+        Literal["notify_url_refused"], Field(description="notify_url_refused: use a public address, or none.")
+    ]
+    error: Sentence
+    fix: Fix
+
+
+class UnavailableRefusal(TypedDict):
+    """503: the database."""
+
+    ok: No
+    code: Annotated[Literal["unavailable"], Field(description="unavailable: call again after retry_after_seconds.")]
+    error: Sentence
+    fix: Fix
+    committed: Annotated[
+        Literal["no", "unknown"],
+        Field(description="no: nothing was done. unknown: it may have been; look, or repeat with the same token."),
+    ]
+    retry_after_seconds: RetryAfter
+
+
+class BusyRefusal(TypedDict):
+    """503: no room."""
+
+    ok: No
+    code: Annotated[
+        Literal["too_many_waiters", "full"],
+        Field(description="too_many_waiters: ask without waiting. full: come back after retry_after_seconds."),
+    ]
+    error: Sentence
+    fix: Fix
+    retry_after_seconds: RetryAfter
+
+
+class LimitRefusal(TypedDict):
+    """429: so many a day."""
+
+    ok: No
+    code: Annotated[Literal["rate_limited"], Field(description="rate_limited: nothing more today.")]
+    error: Sentence
+    fix: Fix
+    retry_after_seconds: RetryAfter
+
+
+EVERYWHERE = (InvalidRefusal, BodyTooLargeRefusal, UnavailableRefusal)
+"""What every tool may answer."""
