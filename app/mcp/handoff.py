@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from app.mcp.refusals import BusyRefusal, LimitRefusal, NotFoundRefusal, NotifyRefusal, TooLargeRefusal
-from app.mcp.tool import Asker, Entry, Hints, Tool
+from app.mcp.tool import BEGINS, LOOKS, Asker, Entry, Tool
 from app.mcp.words import ADVANCE, CREATE, READ
 from app.push import guard, target
 from app.services.handoff import Handoffs
@@ -73,36 +73,44 @@ def tools(
 
     return [
         Tool(
-            name="create_agent_handoff",
-            title="Create a handoff",
-            description=CREATE,
-            members=members.CreateHandoff,
-            act=create,
-            answers=answers.CREATE,
-            refusals=(TooLargeRefusal, NotifyRefusal, LimitRefusal, BusyRefusal),
-            hints=Hints(reads_only=False, is_idempotent=False),
-            cap=_CREATE_CAP,
+            "create_agent_handoff",
+            "Create a handoff",
+            CREATE,
+            members.CreateHandoff,
+            create,
+            answers.CREATE,
+            BEGINS,
+            _CREATE_CAP,
+            (
+                TooLargeRefusal,
+                NotifyRefusal,
+                LimitRefusal,
+                BusyRefusal,
+            ),
         ),
         Tool(
-            name="read_agent_handoff",
-            title="Read a handoff, or wait for news of it",
-            description=READ,
-            members=members.ReadHandoff,
-            act=read,
-            answers={200: (answers.SeenAnswer, answers.WaitedAnswer), 410: (answers.ExpiredAnswer,)},
-            refusals=(NotFoundRefusal, BusyRefusal),
-            hints=Hints(reads_only=True, is_idempotent=True),
-            cap=_MOVE_CAP,
+            "read_agent_handoff",
+            "Read a handoff, or wait for news of it",
+            READ,
+            members.ReadHandoff,
+            read,
+            {200: (answers.SeenAnswer, answers.WaitedAnswer), 410: (answers.ExpiredAnswer,)},
+            LOOKS,
+            _MOVE_CAP,
+            (
+                NotFoundRefusal,
+                BusyRefusal,
+            ),
         ),
         Tool(
-            name="advance_agent_handoff",
-            title="Move a handoff into another state",
-            description=ADVANCE,
-            members=members.AdvanceHandoff,
-            act=advance,
-            answers=answers.MOVE,
-            refusals=(NotFoundRefusal,),
-            hints=Hints(reads_only=False, is_idempotent=False),
-            cap=_MOVE_CAP,
+            "advance_agent_handoff",
+            "Move a handoff into another state",
+            ADVANCE,
+            members.AdvanceHandoff,
+            advance,
+            answers.MOVE,
+            BEGINS,
+            _MOVE_CAP,
+            (NotFoundRefusal,),
         ),
     ]

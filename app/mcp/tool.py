@@ -51,6 +51,12 @@ class Hints:
     is_idempotent: bool
 
 
+MINTS = Hints(reads_only=True, is_idempotent=False)
+LOOKS = Hints(reads_only=True, is_idempotent=True)
+BEGINS = Hints(reads_only=False, is_idempotent=False)
+SETTLES = Hints(reads_only=False, is_idempotent=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[M]):
     """One use case as a tool.
@@ -65,9 +71,9 @@ class Tool(Generic[M]):
     members: type[M]
     act: Callable[[M, Asker], Reply]
     answers: Answers
-    refusals: tuple[Any, ...]
     hints: Hints
     cap: int
+    refusals: tuple[Any, ...] = ()
 
     def call(self, arguments: bytes, asker: Asker) -> Reply:
         """Check and act. Raises Refused, and what the service raises."""
