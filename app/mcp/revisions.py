@@ -89,8 +89,8 @@ def _same(header: str, sent: str | None, said: object) -> None:
 
 
 def _unsupported(version: object) -> Fault:
-    data = {"supported": list(ALL), "requested": version}
-    return Fault(rpc.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    known = {"supported": list(ALL), "requested": version}
+    return Fault(rpc.UNSUPPORTED_VERSION, "Unsupported protocol version", known)
 
 
 def _decoded(value: str | None) -> str | None:

@@ -27,11 +27,11 @@ Id = str | int
 class Fault(Exception):
     """The protocol's kind of refusal: the request was not done because of how it was asked. Holds no secret."""
 
-    def __init__(self, code: int, message: str, data: Mapping[str, object] | None = None) -> None:
+    def __init__(self, code: int, message: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.data = data  # `data` is the protocol's word
+        self.details = details  # the protocol's `data`
 
     @property
     def http(self) -> int:
@@ -47,8 +47,8 @@ def result(id_: Id, members: Mapping[str, object]) -> dict[str, object]:
 def error(id_: Id | None, fault: Fault) -> dict[str, object]:
     """A reply that refuses; the id is null where none could be read."""
     told: dict[str, object] = {"code": fault.code, "message": fault.message}
-    if fault.data is not None:
-        told["data"] = fault.data
+    if fault.details is not None:
+        told["data"] = fault.details
     return {"jsonrpc": "2.0", "id": id_, "error": told}
 
 
