@@ -5,15 +5,13 @@ race: on SQLite one process holds the file, on PostgreSQL a row of `migration_lo
 transaction (no advisory locks and no session state: it works through a pooler too). A schema that this code does
 not know was written by a newer release, and is refused.
 
-A new revision is a file `migrations/versions/NNNN_topic.py` with `down_revision` naming the one before it.
+A new revision is a file `migrations/versions/NNNN_topic.py`, where NNNN is its `revision`, with `down_revision` naming
+the one before it. What there is, is read from the file names, and Alembic (which brings Mako and Pygments) is imported
+only when there is a step to take: most starts find the schema as it should be and should not pay for it.
 """
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
@@ -54,10 +52,8 @@ def migrate(engine: Engine, target: str = NEWEST) -> list[str]:
             _lock_row(connection)
         before = _revision(connection)
         _refuse_newer(before)
-        if _index(before) < _index(target):
-            command.upgrade(_configuration(connection), target)
-        elif _index(before) > _index(target):
-            command.downgrade(_configuration(connection), target)
+        if _index(before) != _index(target):
+            _walk(connection, target, is_up=_index(before) < _index(target))
         return [before, _revision(connection)]
 
 
@@ -73,12 +69,13 @@ def newest_revision() -> str:
 
 
 def _revision(connection: Connection) -> str:
-    return MigrationContext.configure(connection).get_current_revision() or EMPTY
+    if not connection.dialect.has_table(connection, "alembic_version"):
+        return EMPTY
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or EMPTY
 
 
 def _chain() -> list[str]:
-    directory = ScriptDirectory(str(scripts()))
-    return [EMPTY, *(script.revision for script in reversed(list(directory.walk_revisions())))]
+    return [EMPTY, *sorted(file.name.split("_")[0] for file in (scripts() / "versions").glob("[0-9]*_*.py"))]
 
 
 def _index(revision: str) -> int:
@@ -94,11 +91,14 @@ def _refuse_newer(revision: str) -> None:
         )
 
 
-def _configuration(connection: Connection) -> Config:
+def _walk(connection: Connection, target: str, *, is_up: bool) -> None:
+    from alembic import command
+    from alembic.config import Config
+
     configuration = Config()
     configuration.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     configuration.attributes["connection"] = connection
-    return configuration
+    (command.upgrade if is_up else command.downgrade)(configuration, target)
 
 
 def _lock_row(connection: Connection) -> None:

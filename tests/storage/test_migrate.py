@@ -1,5 +1,7 @@
 """Forward, back and forward again; never past what the code knows."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from app.storage import migrate
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import metadata
 from tests.storage.shelf import Open
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_database_goes_up_down_and_up_again(tmp_path: Path) -> None:
@@ -31,6 +35,22 @@ def test_each_revision_can_be_undone_alone(tmp_path: Path) -> None:
         assert migrate.migrate(engine, revision) == [below, revision]
         assert migrate.migrate(engine, below) == [revision, below]
         assert migrate.migrate(engine, revision) == [below, revision]
+
+
+def test_the_file_names_are_the_revisions_in_their_order() -> None:
+    chain = [script.revision for script in ScriptDirectory(str(migrate.scripts())).walk_revisions()][::-1]
+    files = sorted(file.name for file in (migrate.scripts() / "versions").glob("*.py"))
+    assert [name.split("_")[0] for name in files] == chain
+
+
+def test_a_start_that_finds_the_schema_as_it_should_be_does_not_import_alembic(tmp_path: Path) -> None:
+    migrate.migrate(migrate.sqlite_engine(tmp_path / "a.db"))
+    program = (
+        "import sys; from pathlib import Path; from app.storage import migrate; "
+        f"migrate.migrate(migrate.sqlite_engine(Path({str(tmp_path / 'a.db')!r}))); "
+        "sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
 def test_the_revisions_end_in_what_the_tables_say(tmp_path: Path) -> None:
