@@ -1,7 +1,7 @@
 """One connection: read a request, let the app answer, give the others a turn, and again.
 
 Three hard corners. A connection whose next request is always there never blocks in `recv`, so it would keep the
-loop for itself: one yield per request. A body that the app did not read would be taken for the next request, so
+loop for itself: then it has to yield. A body that the app did not read would be taken for the next request, so
 the connection ends, lingering, because closing on unread bytes resets it and takes the answer away from the client.
 And a client that hangs up is no fault of anybody: nothing is logged.
 """
@@ -90,11 +90,17 @@ class Connection:
 
     def serve(self) -> None:
         """Answer requests until one side ends it."""
+        loop = gevent.get_hub().loop
         try:
             self._source.await_request(self._host.header_deadline_seconds)
-            while (request := self._next_request()) is not None and self._answer(request):
+            turn = loop.now()
+            while (request := self._next_request()) is not None:
+                if loop.now() == turn:  # the request was there already: the loop has not turned since the last one
+                    gevent.sleep(0)
+                if not self._answer(request):
+                    break
+                turn = loop.now()
                 self._source.await_request(self._host.keepalive_seconds)
-                gevent.sleep(0)
         except (OSError, Dropped):
             return  # hung up, or a slow reader past its deadline
         finally:

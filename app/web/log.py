@@ -15,6 +15,7 @@ import sys
 import time
 from _queue import SimpleQueue  # gevent replaces queue.SimpleQueue by one that wakes greenlets
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import gevent
 from gevent import monkey
@@ -23,20 +24,21 @@ from app import clock
 
 _GATHER_SECONDS = 0.05
 _MOST_PENDING = 4 * 1024 * 1024
+_BARE_KEYS = ("at", "level", "event")
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:<>+%@,")
 
 
 def as_text(fields: Mapping[str, object]) -> str:
-    """`at` and `level` first, bare; the rest as key=value, quoted where needed."""
+    """`at`, `level` and `event` bare; the rest as key=value, quoted where needed."""
     return " ".join(
-        str(value) if key in ("at", "level", "event") else f"{key}={_quoted(str(value))}"
-        for key, value in fields.items()
+        str(value) if key in _BARE_KEYS else f"{key}={_quoted(str(value))}" for key, value in fields.items()
     )
 
 
 def as_json(fields: Mapping[str, object]) -> str:
     """One JSON object; control characters and everything beyond ASCII escaped."""
-    return json.dumps(fields, separators=(",", ":"), default=str)
+    return _encode(fields)
 
 
 def _quoted(value: str) -> str:
@@ -45,7 +47,13 @@ def _quoted(value: str) -> str:
 
 def stamp(instant: float) -> str:
     """Seconds since the epoch as UTC with milliseconds."""
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(instant))}.{int(instant * 1000) % 1000:03d}Z"
+    whole = int(instant)
+    return f"{_second(whole)}.{int((instant - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(whole: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
 def layout(log_format: str) -> Callable[[Mapping[str, object]], str]:
@@ -133,12 +141,16 @@ class Pen:
 
 
 class RequestLog:
-    """The line of each request. Fields are made here; there is no way to pass a path, a token or a body."""
+    """The line of each request. Fields are made here; there is no way to pass a path, a token or a body.
+
+    The fields that repeat from request to request are laid out once; that leaves a few microseconds for each line.
+    """
 
     def __init__(self, log_format: str, log_level: str, write: Callable[[str], None]) -> None:
         self._layout = layout(log_format)
         self._least = {"debug": 0, "info": 0, "warning": 500, "error": 500}[log_level]
         self._write = write
+        self._repeated = lru_cache(maxsize=4096)(self._lay_out_repeated)
 
     def request(
         self, *, request_id: str, method: str, route: str, status: int, outcome: str, seconds: float, subject: str = ""
@@ -150,17 +162,25 @@ class RequestLog:
         """
         if status < self._least:
             return
-        fields: dict[str, object] = {
-            "at": stamp(clock.wall()),
-            "level": "info" if status < 500 else "warning" if status == 503 else "error",
-            "event": "request",
-            "id": request_id,
-            "method": method[:16],
-            "route": route,
-            "status": status,
-            "outcome": outcome,
-            "ms": round(seconds * 1000, 2),
-        }
+        before, after = self._repeated(method[:16], route, status, outcome)
+        fields: dict[str, object] = {"id": request_id, "ms": round(seconds * 1000, 2)}
         if subject:
             fields["subject"] = subject[:12]
-        self._write(self._layout(fields))
+        own = self._layout(fields)
+        self._write(f"{before}{stamp(clock.wall())}{after}{own.lstrip('{')}")
+
+    def _lay_out_repeated(self, method: str, route: str, status: int, outcome: str) -> tuple[str, str]:
+        """What stands before and after the instant, up to the fields of the one request."""
+        line = self._layout(
+            {
+                "at": "@",
+                "level": "info" if status < 500 else "warning" if status == 503 else "error",
+                "event": "request",
+                "method": method,
+                "route": route,
+                "status": status,
+                "outcome": outcome,
+            }
+        )
+        before, after = line.split("@", 1)
+        return (before, f"{after[:-1]},") if self._layout is as_json else (before, f"{after} ")
