@@ -8,7 +8,7 @@ TESTS ?=
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check lint format types imports docs docs-serve bench lock wheel clean
+.PHONY: help run test test-long check lint format types imports docs docs-serve reference bench lock wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -51,6 +51,11 @@ imports: ## import-linter: who may know whom
 docs: ## build the documentation into site/, warnings are errors
 	@scripts/venv dev
 	@$(BIN)/mkdocs build --quiet --strict --site-dir site
+
+reference: ## write the pages of docs/ that are made from the code
+	@scripts/venv dev
+	@$(BIN)/fencepost-server settings --markdown >docs/settings.md
+	@$(BIN)/python -m tests.docs.reference
 
 docs-serve: ## read the documentation on http://127.0.0.1:8001 while writing it
 	@scripts/venv dev

@@ -15,10 +15,9 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-import app
 from app.settings import StartRefused
+from app.shipped import folder
 
-_ROOM = Path(app.__file__).parent
 NEWEST = "head"
 EMPTY = "base"
 
@@ -29,8 +28,7 @@ class SchemaTooNew(StartRefused):
 
 def scripts() -> Path:
     """Where the revisions are: inside the installed package, or beside it in a checkout."""
-    inside = _ROOM / "migrations"
-    return inside if inside.is_dir() else _ROOM.parent / "migrations"
+    return folder("migrations")
 
 
 def sqlite_engine(path: Path) -> Engine:

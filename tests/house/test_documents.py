@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import ROOT, keeps, plant, tracked
+from tests.house.tree import ROOT, documents, keeps, plant, tracked
 
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 _MAKE = re.compile(r"(?:`|^|\$ )make ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)*)(?= *(?:`|$|#|[A-Z]+=))", re.MULTILINE)
@@ -16,11 +16,6 @@ LONGEST_ARCHITECTURE = 200
 def targets(root: Path) -> set[str]:
     """What `make` can make here."""
     return set(_TARGET.findall((root / "Makefile").read_text(encoding="utf-8")))
-
-
-def documents(root: Path) -> list[Path]:
-    """Every Markdown file of the project."""
-    return [path for path in tracked(root) if path.suffix == ".md"]
 
 
 def dead_commands(root: Path) -> list[str]:

@@ -26,6 +26,11 @@ def tracked(root: Path) -> list[Path]:
     return sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
 
 
+def documents(root: Path) -> list[Path]:
+    """Every Markdown file of the project."""
+    return [path for path in tracked(root) if path.suffix == ".md"]
+
+
 def python_files(root: Path, *folders: str) -> Iterator[tuple[Path, ast.Module]]:
     """The parsed modules under these folders (everywhere when none is named), with their relative paths."""
     for path in tracked(root):
