@@ -9,8 +9,8 @@ ERRORS = ROOT / "docs/errors.md"
 
 _ERRORS_HEAD = """# Errors
 
-Made from the code by `make reference`. A code is a word for programs and is never renamed once released; `error` is for people
-and may be more exact on a route, `fix` says what to do next. [REST](rest.md) says what a refusal looks like.
+Made from the code by `make reference`. A code is a word for programs and is never renamed once released; `error` is for
+people and may be more exact on a route, `fix` says what to do next. [REST](rest.md) says what a refusal looks like.
 
 | code | HTTP | error | fix |
 | --- | --- | --- | --- |
