@@ -22,13 +22,17 @@ from app.push import guard
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
+from app.push.names import Names
 from app.push.seats import Seats
+from app.push.sender import WebhookSender
+from app.push.webhook import Webhook
 from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
+from app.services.outbox import Outbox
 from app.services.receipts import KeyFileError, Receipts, open_receipts
-from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, Sweep
+from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
@@ -120,10 +124,10 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
         seats,
         DailyLimit(engine, clock, "handoffs", settings.limit_handoffs_per_day),
         most_live=settings.limit_live_handoffs,
+        result_url=partial("{}/services/v1/handoff/{}".format, settings.public_url),
         failpoint=Failpoints(failpoint_file, gevent.sleep).at,
     )
-    sweep = Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES], failpoints)
-    sweeper = Sweeper(sweep, settings.sweep_seconds)
+    policy = guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow)
 
     gate = Edge(
         requests,
@@ -137,7 +141,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     notices: Notices = {
         "public_url": settings.public_url,
         "notify_secret": partial(notify_secret, settings.secret_key.encode()),
-        "webhooks": guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow),
+        "webhooks": policy,
     }
     app.register_blueprint(handoff.blueprint(gate, handoffs, **notices))
     for blueprint in claim.blueprints(gate, claims, receipts):
@@ -146,9 +150,9 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     mcp = Server([*tools, *more_tools], version=__version__, instructions=INSTRUCTIONS)
     app.register_blueprint(mcp_route.blueprint(gate, mcp, Origins([settings.public_url, *settings.allowed_origins])))
 
-    sweeper.start()
     app.on_stop(hub.stop)
-    app.on_stop(sweeper.stop)
+    _start_sweeps(app, settings, engine, failpoints)
+    _start_webhooks(app, settings, engine, hub, policy)
     app.on_close(requests.give_back)
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
@@ -176,3 +180,20 @@ def _receipts(settings: Settings) -> Receipts:
         raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {fault}.") from None
     except (OSError, UnicodeDecodeError):
         raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {file} cannot be read.") from None
+
+
+def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> None:
+    sweeper = Sweeper(
+        Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES], failpoints), settings.sweep_seconds
+    )
+    sweeper.start()
+    app.on_stop(sweeper.stop)
+
+
+def _start_webhooks(app: Application, settings: Settings, engine: Engine, hub: Hub, policy: guard.Policy) -> None:
+    names = Names()
+    webhook = Webhook(policy=policy, lookup=names, server_keys=[settings.secret_key.encode()])
+    sender = WebhookSender(Outbox(engine), webhook.send, hub)
+    sender.start()
+    app.on_close(sender.stop)
+    app.on_close(names.close)

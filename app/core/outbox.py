@@ -20,7 +20,7 @@ or token. Who wants to know reads the handoff, with its own token.
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -58,6 +58,22 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """How far a notice has come. `due_at` is None once it is over; `result` is the last try's, as `word` says it.
+
+    `claimed_until` is the instant until which one sender has it for itself; with `tries` it names the try.
+    """
+
+    notice: Notice
+    tries: int
+    due_at: int | None
+    claimed_until: int
+    ending: Ending | None = None
+    result: str | None = None
+    tried_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The receiver answered with this HTTP status, and perhaps said how long to stay away."""
 
@@ -84,6 +100,37 @@ class Over:
     """Nothing more is sent."""
 
     ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """It is due again, with all its tries."""
+
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class NoNotice:
+    """There is no notice about this version: no such handoff, no notify URL, the creation, or swept away."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLate:
+    """The handoff's life is over, and with it whatever a receiver could read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """A try is going on at this moment."""
+
+
+def resend(delivery: Delivery, now: int) -> Resent | TooLate | Underway:
+    """A person asks for it once more; whether it was delivered makes no difference."""
+    if now >= delivery.notice.expires_at:
+        return TooLate()
+    if delivery.claimed_until > now:
+        return Underway()
+    return Resent(replace(delivery, tries=0, due_at=now, ending=None))
 
 
 def before_try(*, tries: int, expires_at: int, now: int) -> Over | None:

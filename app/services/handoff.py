@@ -15,6 +15,7 @@ from app.core.instants import seconds_up
 from app.core.limits import Exhausted
 from app.core.machine import Machine
 from app.services.limits import DailyLimit
+from app.services.outbox import announce
 from app.services.ports import Caller, Deadlines, HungUp, Seats, Signals
 from app.storage import handoff as storage
 from app.storage.engine import Engine, Reader, Transaction
@@ -60,6 +61,7 @@ class Handoffs:
         creations: DailyLimit,
         *,
         most_live: int,
+        result_url: Callable[[str], str],
         failpoint: Callable[[str], None],
     ) -> None:
         self._engine = engine
@@ -68,6 +70,7 @@ class Handoffs:
         self._seats = seats
         self._creations = creations
         self._most_live = most_live
+        self._result_url = result_url
         self._failpoint = failpoint
 
     def create(
@@ -172,7 +175,7 @@ class Handoffs:
             role = _role(tx, handoff_id, token)
             if role is None:
                 return core.NotFound()
-            return _move(tx, handoff_id, core.Wish(role, expected, to, nonce, note))
+            return self._move(tx, handoff_id, core.Wish(role, expected, to, nonce, note))
 
         return self._engine.run(operation)
 
@@ -181,7 +184,7 @@ class Handoffs:
     ) -> MoveOutcome:
         """The same for a person signed in to the dashboard, whose name goes into the history."""
         wish = core.Wish("operator", expected, to, nonce, note, actor)
-        return self._engine.run(lambda tx: _move(tx, handoff_id, wish))
+        return self._engine.run(lambda tx: self._move(tx, handoff_id, wish))
 
     def _repeat(
         self, tx: Transaction, creation_hash: bytes, offer: core.Offer
@@ -209,6 +212,37 @@ class Handoffs:
         tx.ring(FEED)
         return core.Created(record, record.expires_at - record.created_at)
 
+    def _move(self, tx: Transaction, handoff_id: str, wish: core.Wish) -> MoveOutcome:
+        record = storage.lock(tx, handoff_id)
+        tx.failpoint("after-lock")
+        if record is None:
+            return core.NotFound()
+        outcome = core.move(record, wish, tx.now())
+        tx.failpoint("after-decide")
+        if isinstance(outcome, core.Moved) and not outcome.repeated:
+            storage.advance(tx, outcome.record)
+            self._announce(tx, outcome.record, wish)
+            tx.ring(topic(handoff_id))
+            tx.ring(FEED)
+        return outcome
+
+    def _announce(self, tx: Transaction, record: core.HandoffRecord, wish: core.Wish) -> None:
+        if record.offer.notify_url is None:
+            return
+        announce(
+            tx,
+            notify_url=record.offer.notify_url,
+            result_url=self._result_url(record.handoff_id),
+            handoff_id=record.handoff_id,
+            version=record.version,
+            state=record.state,
+            previous=wish.expected,
+            by=wish.by,
+            ended=record.is_ended,
+            changed_at=record.history[-1].at,
+            expires_at=record.expires_at,
+        )
+
     def _reason(self, record: core.HandoffRecord, known: frozenset[int], *, is_late: bool) -> core.WaitReason | None:
         """Why a caller that knows these versions is answered now; None while it has to wait on."""
         news = core.news(record, known)
@@ -217,20 +251,6 @@ class Handoffs:
         if self._signals.stopping:
             return "shutdown"
         return "timeout" if is_late else None
-
-
-def _move(tx: Transaction, handoff_id: str, wish: core.Wish) -> MoveOutcome:
-    record = storage.lock(tx, handoff_id)
-    tx.failpoint("after-lock")
-    if record is None:
-        return core.NotFound()
-    outcome = core.move(record, wish, tx.now())
-    tx.failpoint("after-decide")
-    if isinstance(outcome, core.Moved) and not outcome.repeated:
-        storage.advance(tx, outcome.record)
-        tx.ring(topic(handoff_id))
-        tx.ring(FEED)
-    return outcome
 
 
 def _look(reader: Reader, handoff_id: str, token: str) -> LookOutcome:

@@ -7,7 +7,7 @@ from typing import Any
 import gevent
 
 from app.core.limits import day_of
-from app.storage import limits, sweep, sweep_claims
+from app.storage import limits, outbox, sweep, sweep_claims
 from app.storage.engine import Engine, Reader, Transaction
 from app.testmode import Failpoints
 
@@ -28,6 +28,7 @@ LEASES = Chore("leases", sweep.ended_leases, sweep.drop_leases)
 HANDOFFS = Chore("handoffs", sweep.over_handoffs, sweep.drop_handoffs)
 CLAIMS = Chore("claims", sweep_claims.ended_claims, sweep_claims.drop_claims)
 NAMESPACES = Chore("namespaces", sweep_claims.abandoned_namespaces, sweep_claims.drop_namespaces)
+NOTICES = Chore("notices", outbox.lapsed, outbox.drop)
 
 
 class Sweep:

@@ -1,9 +1,10 @@
 """A lane carries calls to a native thread and the answers back, and never makes the event loop wait.
 
 A caller is a greenlet (it sleeps on its hub) or a plain thread without a hub (it sleeps on a lock). Calls of one
-turn of the loop are handed over together at its end: the native thread then starts when the loop is about to
-sleep, instead of fighting it for the interpreter at every statement. Answers of one group return in one loop
-callback, which first signals what was committed and then resumes the callers.
+turn of the loop are handed over together by a timer of zero seconds, which fires when the loop next looks up from
+its callbacks (a callback would stand behind all of those): the native thread starts with many at once, instead of
+fighting the loop for the interpreter over each. Answers of one group return in one loop callback, which first
+signals what was committed and then resumes the callers.
 
 A call is QUEUED, then TAKEN, then DONE. A caller whose patience ends may withdraw a call that is still queued: it
 will never run. Of one that is taken nothing is known. The gate makes taking and withdrawing exclude each other.
@@ -12,7 +13,7 @@ will never run. Of one that is taken nothing is known. The gate makes taking and
 from _queue import Empty, SimpleQueue
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
@@ -29,6 +30,7 @@ start_thread: Callable[..., int] = monkey.get_original("_thread", "start_new_thr
 
 QUEUED, TAKEN, WITHDRAWN, DONE = range(4)
 _LATE = object()
+_MOST_RESUMED_IN_A_TURN = 32
 
 
 class Sleeper(Protocol):
@@ -76,6 +78,13 @@ class Call(Generic[W]):
         self.fault = Unavailable(reason, committed="unknown" if unknown else "no")
 
 
+class _Batch(NamedTuple, Generic[W]):
+    """The calls of one turn of one event loop, and the timer that hands them over."""
+
+    calls: list[Call[W]]
+    timer: Any
+
+
 class Lane(Generic[W]):
     """The way to the native threads of one kind. `deadline_seconds` bounds each call, its queueing included."""
 
@@ -86,19 +95,18 @@ class Lane(Generic[W]):
         deadline_seconds: float,
         threads: int = 1,
         most_queued: int = 10_000,
-        hand_over_at: int = 64,
         on_commit: Callable[[list[str]], None] | None = None,
     ) -> None:
         self.name = name
         self.deadline_seconds = deadline_seconds
         self.refusal: str | None = None
         self._most_queued = most_queued
-        self._hand_over_at = hand_over_at
         self._on_commit = on_commit
-        self._inbox: SimpleQueue[Call[W]] = SimpleQueue()
+        self._arrived: deque[Call[W]] = deque()
+        self._bell: SimpleQueue[None] = SimpleQueue()
         self._urgent: deque[Call[W]] = deque()
         self._patient: deque[Call[W]] = deque()
-        self._batches: dict[Hub, list[Call[W]]] = {}
+        self._batches: dict[Hub, _Batch[W]] = {}
         self._busy_since: list[float | None] = [None] * threads
         self._gate = new_lock()
 
@@ -126,7 +134,7 @@ class Lane(Generic[W]):
     @property
     def queued(self) -> int:
         """How many calls wait to be taken."""
-        return self._inbox.qsize() + len(self._urgent) + len(self._patient)
+        return len(self._arrived) + len(self._urgent) + len(self._patient)
 
     @property
     def is_stuck(self) -> bool:
@@ -139,12 +147,12 @@ class Lane(Generic[W]):
             raise Unavailable(self.refusal, committed="no")
         if self._busy_since[0] is not None and self.is_stuck:
             raise Unavailable(f"the {self.name} has not moved for {self.deadline_seconds:g} s", committed="no")
-        if self._inbox.qsize() > self._most_queued:
+        if self.queued > self._most_queued:
             raise Unavailable(f"more than {self._most_queued} calls wait for the {self.name}", committed="no")
 
     def _wait_in_thread(self, call: Call[W], seconds: float) -> None:
         call.sleeper = _ThreadSleeper(seconds)
-        self._inbox.put(call)
+        self._hand_over([call])
         if call.sleeper.get() is _LATE:
             self._give_up(call)
 
@@ -164,17 +172,18 @@ class Lane(Generic[W]):
             timer.close()
 
     def _hand_over_soon(self, call: Call[W], hub: Hub) -> None:
-        batch = self._batches.setdefault(hub, [])
-        batch.append(call)
-        if len(batch) == 1:
-            hub.loop.run_callback(self._hand_over, batch)
-        elif len(batch) >= self._hand_over_at:
-            self._hand_over(batch)
+        batch = self._batches.get(hub)
+        if batch is None:
+            batch = self._batches[hub] = _Batch([], hub.loop.timer(0.0))
+        batch.calls.append(call)
+        if len(batch.calls) == 1:
+            batch.timer.start(self._hand_over, batch.calls)
 
-    def _hand_over(self, batch: list[Call[W]]) -> None:
-        for call in batch:
-            self._inbox.put(call)
-        batch.clear()
+    def _hand_over(self, calls: list[Call[W]]) -> None:
+        self._arrived.extend(calls)
+        for _ in calls:
+            self._bell.put(None)
+        calls.clear()
 
     def _withdraw(self, call: Call[W]) -> int:
         """Take back a call if it is still queued; the state in which it was found."""
@@ -198,7 +207,8 @@ class Lane(Generic[W]):
         """The next call, as soon as there is one; for lanes with several threads."""
         self._busy_since[thread] = None
         while True:
-            call = self._inbox.get()
+            self._bell.get()
+            call = self._arrived.popleft()
             if self._claim([call]):
                 self._busy_since[thread] = monotonic()
                 return call
@@ -207,19 +217,23 @@ class Lane(Generic[W]):
         """At most `most` calls, urgent ones first; empty when none came in time. For the only thread of a lane."""
         self._busy_since[0] = None
         if not self._urgent and not self._patient:
-            try:
-                self._sort(self._inbox.get(timeout=patience_seconds))
-            except Empty:
-                self._busy_since[0] = monotonic()
-                return []
-        for _ in range(self._inbox.qsize()):
-            self._sort(self._inbox.get_nowait())
+            self._wait_for_bell(patience_seconds)
+        self._busy_since[0] = monotonic()
+        for _ in range(self._bell.qsize()):
+            self._bell.get_nowait()
+        while self._arrived:
+            self._sort(self._arrived.popleft())
         group: list[Call[W]] = []
         for line in (self._urgent, self._patient):
             while line and len(group) < most:
                 group.append(line.popleft())
-        self._busy_since[0] = monotonic()
         return self._claim(group)
+
+    def _wait_for_bell(self, seconds: float) -> None:
+        try:
+            self._bell.get(timeout=seconds)
+        except Empty:
+            return
 
     def _sort(self, call: Call[W]) -> None:
         (self._urgent if call.urgent else self._patient).append(call)
@@ -240,15 +254,22 @@ class Lane(Generic[W]):
                 by_hub.setdefault(call.hub, []).append(call)
         for hub, theirs in by_hub.items():
             if hub is None:
-                self._deliver(theirs)
+                self._deliver(theirs, None)
             else:
-                hub.loop.run_callback_threadsafe(self._deliver, theirs)
+                hub.loop.run_callback_threadsafe(self._deliver, theirs, hub)
 
-    def _deliver(self, calls: list[Call[W]]) -> None:
+    def _deliver(self, calls: list[Call[W]], hub: Hub | None) -> None:
         try:
             topics = dict.fromkeys(topic for call in calls for topic in call.topics)
             if topics and self._on_commit is not None:
                 self._on_commit(list(topics))
         finally:
-            for call in calls:
-                call.sleeper.switch(None)
+            self._resume(calls, hub)
+
+    def _resume(self, calls: list[Call[W]], hub: Hub | None) -> None:
+        """Wake the callers, some in this turn of their loop and the others in the next, so that it keeps turning."""
+        if hub is not None and len(calls) > _MOST_RESUMED_IN_A_TURN:
+            hub.loop.run_callback(self._resume, calls[_MOST_RESUMED_IN_A_TURN:], hub)
+            calls = calls[:_MOST_RESUMED_IN_A_TURN]
+        for call in calls:
+            call.sleeper.switch(None)

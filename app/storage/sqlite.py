@@ -8,6 +8,7 @@ write and checkpoint at once.
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -16,15 +17,16 @@ from app.storage import meta
 from app.storage.engine import Reader, Transaction
 from app.storage.lane import Lane, start_thread
 from app.storage.migrate import migrate, sqlite_engine
-from app.storage.sqlite_file import FileLock, connect_reader, connect_writer, refuse_network_filesystem
+from app.storage.sqlite_file import FileLock, connect_reader, connect_writer, refuse_network_filesystem, sync_folder
 from app.storage.sqlite_reads import serve_reads
-from app.storage.sqlite_writer import Work, Writer
+from app.storage.sqlite_writer import LARGE_WAL, Work, Writer
 from app.testmode import Failpoints
 from app.tokens import random_bytes
 
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 10.0
+_COPY_SECONDS = 24 * 3600.0
 
 
 class BeginningClock(Clock, Protocol):
@@ -78,7 +80,14 @@ class SqliteEngine:
         self._reads: Lane[object] = Lane("readers", deadline_seconds=read_deadline_seconds, threads=readers)
         self._readers = readers
         self._is_closed = False
-        self._writer = Writer(self._writes, connection, clock, failpoints or Failpoints(), on_fatal)
+        self._writer = Writer(
+            self._writes,
+            connection,
+            path.with_name(path.name + "-wal"),
+            clock,
+            failpoints or Failpoints(),
+            on_fatal,
+        )
         start_thread(self._writer.serve, ())
         for thread in range(readers):
             start_thread(serve_reads, (self._reads, thread, connect_reader(path), clock))
@@ -95,23 +104,29 @@ class SqliteEngine:
 
     def report(self) -> dict[str, object]:
         """As the port says."""
-        figures = self._writer.figures
-        problems = [reason for reason in (self._writer.broken, self._stuck()) if reason]
         return {
             "engine": "sqlite",
             "version": sqlite3.sqlite_version,
             "durability": "WAL, synchronous=FULL",
             "queued": self._writes.queued,
             "reads_queued": self._reads.queued,
-            "groups": figures.groups,
-            "operations": figures.operations,
-            "operations_failed": figures.failed,
-            "largest_group": figures.largest_group,
-            "group_seconds": figures.group_seconds,
-            "longest_group_seconds": figures.longest_group_seconds,
-            "wal_bytes": self._wal_bytes(),
-            "problems": problems,
+            **asdict(self._writer.figures),
+            "problems": self._problems(),
         }
+
+    def backup(self, target: Path) -> None:
+        """Write a consistent copy to `target`, a file that is not there yet. Requests are served meanwhile.
+
+        The copy stands under another name until it is whole and synced. Raises FileExistsError.
+        """
+        if target.exists():
+            raise FileExistsError(f"{target} is there already")
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        self._writes.ask_apart(lambda transaction: self._writer.copy(part), _COPY_SECONDS)
+        part.chmod(0o600)
+        part.rename(target)
+        sync_folder(target.parent)
 
     def close(self) -> None:
         """As the port says. The readers close first, the writer last. Twice is once.
@@ -128,15 +143,13 @@ class SqliteEngine:
         self._writes.ask_apart(self._writer.close, _CLOSE_SECONDS)
         self._lock.release()
 
-    def _stuck(self) -> str | None:
-        stuck = [lane.name for lane in (self._writes, self._reads) if lane.is_stuck]
-        return f"stuck: {', '.join(stuck)}" if stuck else None
-
-    def _wal_bytes(self) -> int:
-        try:
-            return self._path.with_name(self._path.name + "-wal").stat().st_size
-        except FileNotFoundError:
-            return 0
+    def _problems(self) -> list[str]:
+        problems = [f"{lane.name} stuck" for lane in (self._writes, self._reads) if lane.is_stuck]
+        if self._writer.broken is not None:
+            problems.append(self._writer.broken)
+        if self._writer.figures.wal_bytes > LARGE_WAL:
+            problems.append(f"the write-ahead log has {self._writer.figures.wal_bytes} bytes: a reader holds it")
+        return problems
 
 
 def _begin(connection: sqlite3.Connection, clock: BeginningClock) -> None:

@@ -125,3 +125,12 @@ def _expect(connection: sqlite3.Connection, order: str, question: str, answer: o
     ((got,),) = connection.execute(question).fetchall()
     if got != answer:
         raise DatabaseRefused(f"SQLite did not obey {order!r}: it answers {got!r}")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

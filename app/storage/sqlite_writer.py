@@ -12,22 +12,25 @@ that changed nothing writes nothing and costs no sync.
 """
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.clock import Clock, monotonic
-from app.storage import fence, meta
 from app.storage.engine import Transaction
 from app.storage.lane import DONE, Call, Lane
-from app.storage.sqlite_reads import SqliteReader
+from app.storage.sqlite_transaction import SqliteTransaction
 from app.storage.sqlite_trouble import Trouble, judge
-from app.storage.statement import Row, Statement, Value
 from app.testmode import Failpoints
 
 Work = Callable[[Transaction], object]
 _MOST_IN_A_GROUP = 512
 _CULPRITS_BEFORE_EACH_RUNS_ALONE = 3
 _IDLE_SECONDS = 1.0
+_CHANGES_PER_CHECKPOINT = 1000
+_PAGES_PER_COPY_STEP = 256
+LARGE_WAL = 48 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -40,75 +43,13 @@ class Figures:
     group_seconds: float = 0.0
     longest_group_seconds: float = 0.0
     failed: int = 0
+    checkpoints: int = 0
+    longest_checkpoint_seconds: float = 0.0
+    wal_bytes: int = 0
 
 
-class SqliteTransaction(SqliteReader):
-    """The transaction of the operation that runs now. One object serves them all, one after the other."""
-
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, failpoints: Failpoints) -> None:
-        super().__init__(connection, clock)
-        self._failpoints = failpoints
-        numbers = {str(name): int(str(number)) for name, number in self.all(meta.numbers)}
-        self._epoch = numbers[meta.EPOCH]
-        self.fence_count = self._saved_count = numbers[meta.FENCE_COUNT]
-        self.clock_mark = self._saved_mark = numbers[meta.CLOCK_MARK]
-        self.topics: list[str] = []
-        self.fault: sqlite3.Error | None = None
-
-    def all(self, statement: Statement, **parameters: Value) -> list[Row]:
-        """As the port says. An error is remembered, so that an operation cannot swallow it and be committed."""
-        try:
-            return super().all(statement, **parameters)
-        except sqlite3.Error as fault:
-            self.fault = fault
-            raise
-
-    def execute(self, statement: Statement, **parameters: Value) -> int:
-        """As the port says."""
-        compiled = statement.compiled("sqlite")
-        try:
-            return self._execute(compiled.text, compiled.positional(parameters)).rowcount
-        except sqlite3.Error as fault:
-            self.fault = fault
-            raise
-
-    def lock(self, select: Statement, insert: Statement | None = None, **parameters: Value) -> Row | None:
-        """As the port says: the transaction holds the whole file already."""
-        return self.one(select, **parameters)
-
-    def now(self) -> int:
-        """As the port says; the largest instant ever read is what the clock mark will say."""
-        instant = self._clock.now()
-        if instant > self.clock_mark:
-            self.clock_mark = instant
-        return instant
-
-    def next_fence(self) -> int:
-        """As the port says. A count that was rolled back is never used again."""
-        self.fence_count += 1
-        return fence.fence(self._epoch, self.fence_count)
-
-    def ring(self, topic: str) -> None:
-        """As the port says."""
-        self.topics.append(topic)
-
-    def failpoint(self, name: str) -> None:
-        """As the port says."""
-        self._failpoints.at(name)
-
-    @property
-    def has_drawn(self) -> bool:
-        """Whether a fence was drawn that the file does not know of yet."""
-        return self.fence_count > self._saved_count
-
-    def save_marks(self) -> None:
-        """Write the marks where they moved."""
-        if self.has_drawn or self.clock_mark > self._saved_mark:
-            self.execute(meta.move_marks, fence_count=self.fence_count, clock_mark=self.clock_mark)
-
-    def marks_are_durable(self) -> None:
-        """Remember that the commit that carried them succeeded."""
-        self._saved_count, self._saved_mark = self.fence_count, self.clock_mark
+class DatabaseBroken(Exception):
+    """The file cannot be trusted any more; the message says why."""
 
 
 class Writer:
@@ -118,16 +59,19 @@ class Writer:
         self,
         lane: Lane[Work],
         connection: sqlite3.Connection,
+        wal: Path,
         clock: Clock,
         failpoints: Failpoints,
         on_fatal: Callable[[str], None],
     ) -> None:
         self._lane = lane
         self._connection = connection
+        self._wal = wal
         self._failpoints = failpoints
         self._on_fatal = on_fatal
         self._transaction = SqliteTransaction(connection, clock, failpoints)
-        self._has_to_checkpoint = False
+        self._changes_copied = connection.total_changes
+        self._apart: deque[Call[Work]] = deque()
         self._is_closing = False
         self.figures = Figures()
         self.broken: str | None = None
@@ -138,6 +82,8 @@ class Writer:
             calls = self._lane.take_group(_MOST_IN_A_GROUP, _IDLE_SECONDS)
             try:
                 self._turn(calls)
+                while self._apart:
+                    self._run_apart(self._apart.popleft())
             except BaseException as fault:  # noqa: BLE001 -- a writer that dies in silence would hang every caller
                 self._break(
                     [call for call in calls if call.state != DONE], f"the writer failed: {fault!r}", unknown=True
@@ -147,11 +93,8 @@ class Writer:
         group = [call for call in calls if not call.apart]
         if group:
             self._run(group)
-        elif not calls and self._has_to_checkpoint:
-            self._checkpoint("PASSIVE")
-        for call in calls:
-            if call.apart:
-                self._run_apart(call)
+        self._look_after_the_log(is_idle=not calls)
+        self._apart.extend(call for call in calls if call.apart)
 
     def close(self, transaction: Transaction) -> None:
         """Asked for as a call of its own, the last: write the marks, empty the log, let go of the file."""
@@ -163,6 +106,19 @@ class Writer:
         self._connection.execute("COMMIT")
         self._checkpoint("TRUNCATE")
         self._connection.close()
+
+    def copy(self, target: Path) -> None:
+        """Asked for as a call of its own: a consistent copy of the database. Groups are served between its steps."""
+        destination = sqlite3.connect(target, isolation_level=None)
+        try:
+            self._connection.backup(destination, pages=_PAGES_PER_COPY_STEP, progress=self._serve_between_steps)
+        finally:
+            destination.close()
+
+    def _serve_between_steps(self, status: int, remaining: int, total: int) -> None:
+        self._turn(self._lane.take_group(_MOST_IN_A_GROUP, 0.0))
+        if self.broken is not None:
+            raise DatabaseBroken(self.broken)
 
     def _run_apart(self, call: Call[Work]) -> None:
         try:
@@ -203,7 +159,6 @@ class Writer:
             culprit = None
             if self._connection.total_changes > before or self._transaction.has_drawn:
                 self._transaction.save_marks()
-                self._has_to_checkpoint = True
             self._failpoints.at("before-commit")
             committing = True
             self._connection.execute("COMMIT")
@@ -258,13 +213,26 @@ class Writer:
             call.refuse(reason, unknown=unknown)
         self._lane.answer(calls)
 
+    def _look_after_the_log(self, *, is_idle: bool) -> None:
+        """Copy the log into the database after the answers, in small portions, so that no commit waits for much."""
+        if self.broken is not None:
+            return
+        changes = self._connection.total_changes - self._changes_copied
+        if changes >= _CHANGES_PER_CHECKPOINT or (is_idle and changes):
+            self.figures.wal_bytes = self._wal.stat().st_size
+            self._checkpoint("PASSIVE" if self.figures.wal_bytes < LARGE_WAL else "TRUNCATE")
+
     def _checkpoint(self, mode: str) -> None:
+        started = monotonic()
+        self._changes_copied = self._connection.total_changes
         try:
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         except sqlite3.Error as fault:
             if judge(fault) is Trouble.FATAL:
                 self._break([], f"SQLite: {fault}", unknown=False)
-        self._has_to_checkpoint = False
+        figures = self.figures
+        figures.checkpoints += 1
+        figures.longest_checkpoint_seconds = max(figures.longest_checkpoint_seconds, monotonic() - started)
 
     def _count(self, operations: int, seconds: float) -> None:
         figures = self.figures

@@ -127,3 +127,22 @@ claim = Table(
     Column("result_hash", LargeBinary(32)),
     Column("conflicts", Integer, nullable=False),
 )
+
+# A notice about one move: see core/outbox.py. `due_at` is null once it is over, so that its index holds only what is
+# still to be sent. `receiver` is for fairness between receivers.
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("handoff_id", String(32), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("url", LargeBinary, nullable=False),
+    Column("receiver", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("tries", Integer, nullable=False),
+    Column("due_at", BigInteger, index=True),
+    Column("claimed_until", BigInteger, nullable=False),
+    Column("ending", String(16)),
+    Column("result", String(16)),
+    Column("tried_at", BigInteger),
+)

@@ -78,6 +78,7 @@ class House:
             self.seats,
             creations,
             most_live=most_live,
+            result_url="http://fence.example/{}".format,
             failpoint=self.at,
         )
 

@@ -96,3 +96,10 @@ def calling(
 def putting(engine: SqliteEngine, name: str) -> "gevent.Greenlet[[], object]":
     """A caller of its own that stores a number under this name."""
     return calling(engine, lambda tx: put(tx, name))
+
+
+def wait_until_queued(engine: SqliteEngine, calls: int) -> None:
+    """Let greenlets run until so many calls stand in the writer's queue."""
+    with gevent.Timeout(10):
+        while engine.report()["queued"] != calls:
+            gevent.sleep(0.002)

@@ -1,11 +1,13 @@
 """Groups: many operations, one commit; a failing one takes only itself down."""
 
+from pathlib import Path
+
 import gevent
 import pytest
 
 from app.storage.engine import Transaction
 from tests.storage import shelf
-from tests.storage.shelf import Open
+from tests.storage.shelf import Barrier, Open
 
 
 def test_a_write_is_read_back_after_it_was_answered(open_engine: Open) -> None:
@@ -14,12 +16,18 @@ def test_a_write_is_read_back_after_it_was_answered(open_engine: Open) -> None:
     assert shelf.look(engine, "a") == 7
 
 
-def test_calls_made_together_share_one_commit(open_engine: Open) -> None:
-    engine = open_engine()
-    calls = [shelf.putting(engine, str(n)) for n in range(50)]
+def test_calls_that_wait_for_one_commit_share_the_next(open_engine: Open, tmp_path: Path) -> None:
+    barrier = Barrier(tmp_path, "before-commit")
+    engine = open_engine(failpoints=barrier.failpoints)
+    calls = [shelf.putting(engine, "first")]
+    barrier.wait_until_reached()
+    calls += [shelf.putting(engine, str(n)) for n in range(50)]
+    shelf.wait_until_queued(engine, 50)
+    barrier.open()
     gevent.joinall(calls, raise_error=True)
-    assert len(shelf.names(engine)) == 50
-    assert engine.report()["groups"] == 1
+    assert len(shelf.names(engine)) == 51
+    engine.close()
+    assert engine.report()["groups"] == 2
     assert engine.report()["largest_group"] == 50
 
 

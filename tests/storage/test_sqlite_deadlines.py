@@ -40,7 +40,7 @@ def test_while_the_writer_is_stuck_new_calls_are_refused_at_once(open_engine: Op
         engine.run(lambda tx: shelf.put(tx, "late"))
     assert refused.value.committed == "no"
     assert monotonic() - asked_at < 0.3
-    assert engine.report()["problems"] == ["stuck: writer"]
+    assert engine.report()["problems"] == ["writer stuck"]
     barrier.open()
     _settle(engine)
     assert engine.report()["problems"] == []
@@ -70,7 +70,7 @@ def test_a_caller_that_is_killed_while_queued_takes_its_call_back(open_engine: O
     barrier.wait_until_reached()
     hung_up = shelf.putting(engine, "hung up")
     patient = shelf.putting(engine, "patient")
-    gevent.sleep(0.01)
+    shelf.wait_until_queued(engine, 2)
     hung_up.kill()
     barrier.open()
     gevent.joinall([taken, patient], raise_error=True)
@@ -89,7 +89,7 @@ def test_urgent_operations_go_before_those_that_are_still_queued(open_engine: Op
     barrier.wait_until_reached()
     calls += [shelf.calling(engine, note(f"patient {n}")) for n in range(2)]
     calls += [shelf.calling(engine, note(f"urgent {n}"), urgent=True) for n in range(2)]
-    gevent.sleep(0.01)
+    shelf.wait_until_queued(engine, 4)
     barrier.open()
     gevent.joinall(calls, raise_error=True)
     assert order == ["first", "urgent 0", "urgent 1", "patient 0", "patient 1"]
@@ -109,9 +109,9 @@ def test_closing_finishes_what_is_queued(open_engine: Open, tmp_path: Path) -> N
     calls = [shelf.putting(engine, "taken")]
     barrier.wait_until_reached()
     calls += [shelf.putting(engine, f"queued {n}") for n in range(20)]
-    gevent.sleep(0.01)
+    shelf.wait_until_queued(engine, 20)
     closing = gevent.spawn(engine.close)
-    gevent.sleep(0.01)
+    gevent.sleep(0)
     barrier.open()
     gevent.joinall(calls, raise_error=True)
     closing.get(timeout=10)

@@ -66,15 +66,16 @@ def test_the_clock_begins_where_the_last_decision_was(open_engine: Open) -> None
     assert engine.run(lambda tx: tx.now()) == decided_at
 
 
-def test_a_group_that_changed_nothing_writes_nothing(open_engine: Open) -> None:
+def test_a_group_that_changed_nothing_writes_nothing(open_engine: Open, tmp_path: Path) -> None:
     clock = ManualClock()
     engine = open_engine(clock=clock)
     engine.run(lambda tx: shelf.put(tx, "a"))
-    size = engine.report()["wal_bytes"]
+    log = tmp_path / "fencepost.db-wal"
+    size = log.stat().st_size
     for _ in range(10):
         clock.advance(1)
         engine.run(lambda tx: (tx.now(), shelf.number(tx, "a")))
-    assert engine.report()["wal_bytes"] == size
+    assert log.stat().st_size == size > 0
 
 
 def test_a_second_process_is_refused_with_a_sentence(open_engine: Open, tmp_path: Path) -> None:
