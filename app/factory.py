@@ -164,7 +164,7 @@ def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failp
         settings.sqlite_file,
         clock=clock,
         failpoints=failpoints,
-        on_commit=hub.ring,
+        on_commit=hub.committed,
         on_fatal=app.fail,
         write_deadline_seconds=settings.write_deadline_seconds,
         lock_wait_seconds=5.0,

@@ -2,6 +2,11 @@
 
 Listen first, then look at the row, then wait: a commit between the look and the wait has already rung the
 ticket, so it cannot be missed. A ticket that was rung ten times while its owner looked elsewhere is rung once.
+
+A ring may be a late or empty hint. A commit that this process made is more than that: it is told before its own
+caller is answered, so one that is told to a ticket came after the ticket, and is news even to somebody who did not
+know what there was before.
+
 All calls are made on the event loop; another thread passes a signal in through the engine's loop callback.
 """
 
@@ -20,10 +25,13 @@ class Ticket:
         self._hub = hub
         self._topics = set(topics)
         self._rung = Event()
+        self.has_seen_commit = False
+        """Whether this process committed to one of the topics while it listened."""
 
     def __enter__(self) -> Self:
         for topic in self._topics:
             self._hub.join(topic, self.ring)
+            self._hub.witness(topic, self)
         return self
 
     def __exit__(
@@ -31,6 +39,7 @@ class Ticket:
     ) -> None:
         for topic in self._topics:
             self._hub.leave(topic, self.ring)
+            self._hub.unwitness(topic, self)
 
     def ring(self) -> None:
         """Say that there may be something to see."""
@@ -53,6 +62,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Callable[[], None]]] = {}
+        self._witnesses: dict[str, set[Ticket]] = {}
         self.stopping = False
 
     def listen(self, *topics: str) -> Ticket:
@@ -70,6 +80,25 @@ class Hub:
             listeners.discard(ring)
             if not listeners:
                 del self._listeners[topic]
+
+    def witness(self, topic: str, ticket: Ticket) -> None:
+        """Tell this ticket of commits to the topic."""
+        self._witnesses.setdefault(topic, set()).add(ticket)
+
+    def unwitness(self, topic: str, ticket: Ticket) -> None:
+        """Stop telling it; unknown pairs are ignored."""
+        witnesses = self._witnesses.get(topic)
+        if witnesses is not None:
+            witnesses.discard(ticket)
+            if not witnesses:
+                del self._witnesses[topic]
+
+    def committed(self, topics: Iterable[str]) -> None:
+        """Signal topics that this process has just committed to, before it answers whoever asked for it."""
+        for topic in topics:
+            for ticket in self._witnesses.get(topic, ()):
+                ticket.has_seen_commit = True
+            self.ring([topic])
 
     def ring(self, topics: Iterable[str]) -> None:
         """Signal these topics to their listeners."""

@@ -136,27 +136,32 @@ class Handoffs:
     ) -> WaitOutcome:
         """Tell of the next version that the caller does not know; None knows the one at its arrival.
 
-        It listens before it looks, so that no move falls between the two; what it knows is read before it listens. More
-        than 25 seconds is 25. Raises HungUp, Full when too many wait, Unavailable.
+        It listens before it looks, so that no move falls between the two. Without a baseline the version at its arrival
+        is what it reads before the look, unless this process committed a move since it listens: that one is
+        news, whatever the reading found. More than 25 seconds is 25. Raises HungUp, Full when too many wait,
+        Unavailable.
         """
         arrived = monotonic()
         give_up = arrived + min(wait_seconds, MOST_WAIT_SECONDS)
-        if known is None:
-            first = self.read(handoff_id=handoff_id, token=token)
-            if not isinstance(first, core.Seen):
-                return first
-            known = frozenset([first.record.version])
-        is_parked = False
         with self._signals.listen(topic(handoff_id)) as ticket, ExitStack() as parked:
+            begun = known
+            if begun is None:
+                seen = self.read(handoff_id=handoff_id, token=token)
+                if not isinstance(seen, core.Seen):
+                    return seen
+                begun = frozenset([seen.record.version])
             self._failpoint("after-listen")
+            is_parked = False
             while True:
                 seen = self.read(handoff_id=handoff_id, token=token)
                 if not isinstance(seen, core.Seen):
                     return seen
                 now = monotonic()
-                reason = self._reason(seen.record, known, is_late=now >= give_up)
+                if known is None and ticket.has_seen_commit:
+                    begun = frozenset()
+                reason = self._reason(seen.record, begun, is_late=now >= give_up)
                 if reason is not None:
-                    return core.Waited(seen, reason, seen.record.version not in known, now - arrived)
+                    return core.Waited(seen, reason, seen.record.version not in begun, now - arrived)
                 if not is_parked:
                     parked.enter_context(self._seats.seat())
                     parked.enter_context(caller.on_hang_up(ticket.ring))

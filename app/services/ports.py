@@ -58,6 +58,11 @@ class Lines(Protocol):
 class Ticket(Protocol):
     """A place among the listeners of a topic; a context manager."""
 
+    @property
+    def has_seen_commit(self) -> bool:
+        """Whether this process committed to the topic while it listened."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(

@@ -53,9 +53,13 @@ class CountedEngine(SqliteEngine):
     """The real one, which also counts how often somebody looked."""
 
     looks = 0
+    before_a_look: Callable[[], object] | None = None
 
     def read(self, query: Callable[[Reader], T]) -> T:
         self.looks += 1
+        act, self.before_a_look = self.before_a_look, None
+        if act is not None:
+            act()
         return super().read(query)
 
 
@@ -65,7 +69,7 @@ class House:
     def __init__(self, path: Path, most_live: int = 4096, creations_per_day: int = 100, seats: int = 100) -> None:
         self.clock = ManualClock()
         self.hub = Hub()
-        self.engine = CountedEngine(path, clock=self.clock, on_commit=self.hub.ring)
+        self.engine = CountedEngine(path, clock=self.clock, on_commit=self.hub.committed)
         self.deadlines = Deadlines(self.clock, self.hub, longest_nap_seconds=0.01)
         self.seats = Seats(seats)
         self.listened: list[str] = []
@@ -358,6 +362,21 @@ def test_a_move_between_listening_and_looking_is_not_missed(house, known):
     house.after_listen = lambda: house.move(name, receiver)
     waited = house.wait(name, owner, known=known)
     assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
+
+
+def test_a_move_after_the_arrival_is_news_even_to_a_first_reading_that_came_later(house):
+    name, owner, receiver = house.made()
+    house.engine.before_a_look = lambda: house.move(name, receiver)
+    waited = house.wait(name, owner)
+    assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
+
+
+def test_a_late_hint_of_an_old_move_is_no_news(house):
+    name, owner, receiver = house.made()
+    house.move(name, receiver)
+    later(house.hub.ring, [f"handoff:{name}"])
+    waited = house.wait(name, owner, 1)
+    assert (waited.reason, waited.has_changed) == ("timeout", False)
 
 
 def test_a_handoff_that_expires_wakes_its_waiters(house):
