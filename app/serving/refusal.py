@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from gunicorn.http import errors  # type: ignore[import-untyped]
 
+from app.tokens import mint_identifier
 from app.wire.codes import Code
 from app.wire.reply import Reply, refusal
 
@@ -38,6 +39,6 @@ def _closing(reply: Reply) -> bytes:
     head = (
         f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\nConnection: close\r\n"
         "Content-Type: application/json\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"X-Request-Id: {mint_identifier()}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("ascii") + body

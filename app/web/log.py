@@ -75,7 +75,7 @@ class Events(logging.Formatter):
         fields: dict[str, object] = {
             "at": stamp(record.created),
             "level": record.levelname.lower(),
-            "event": record.name.removeprefix("fencepost."),
+            "event": "server" if record.name == "gunicorn.error" else record.name.removeprefix("fencepost."),
             "text": record.getMessage(),
         }
         if record.exc_info:

@@ -93,26 +93,50 @@ def test_a_killed_worker_is_replaced(parking: RunningServer) -> None:
     assert parking.get("/pid") == (200, str(second).encode())
 
 
-def test_a_reload_renews_the_worker_and_refuses_nobody(parking: RunningServer) -> None:
-    [first] = parking.worker_pids
+def answers_while(server: RunningServer, act: Callable[[], None]) -> list[int]:
+    """The statuses that a client sees who asks on a new connection each time while `act` runs."""
     statuses: list[int] = []
-    stop = threading.Event()
+    is_done = threading.Event()
 
     def ask() -> None:
-        while not stop.is_set():
-            statuses.append(parking.get("/pid")[0])
+        while not is_done.is_set():
+            statuses.append(server.get("/pid")[0])
 
     asker = threading.Thread(target=ask)
     asker.start()
-    os.kill(parking.pid, signal.SIGHUP)
-    deadline = time.monotonic() + 15
-    while parking.get("/pid")[1] == str(first).encode() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    stop.set()
+    act()
+    is_done.set()
     asker.join(15)
-    assert parking.worker_pids != [first]
-    assert set(statuses) == {200}
+    return statuses
+
+
+def renew_workers(server: RunningServer) -> None:
+    """SIGHUP, and wait until every worker is another one."""
+    before, count = set(server.worker_pids), len(server.worker_pids)
+    os.kill(server.pid, signal.SIGHUP)
+    deadline = time.monotonic() + 20
+    while set(server.worker_pids) & before or len(server.worker_pids) < count:
+        assert time.monotonic() < deadline, "the workers were not renewed in time"
+        time.sleep(0.02)
+    server.await_answer()
+
+
+def test_a_reload_renews_the_worker_and_refuses_nobody(parking: RunningServer) -> None:
+    assert set(answers_while(parking, lambda: renew_workers(parking))) == {200}
     assert len(parking.worker_pids) == 1
+
+
+def test_several_workers_are_renewed_one_after_the_other_where_the_store_allows_them(start_server: StartServer) -> None:
+    several = {
+        "FENCEPOST_DATABASE_URL": "postgresql://nobody/asks",
+        "FENCEPOST_SECRET_KEY": "0123456789abcdef0123456789abcdef",
+        "FENCEPOST_WORKERS": "2",
+    }
+    server = start_server(application=PARKING, environment=several)
+    assert len(server.worker_pids) == 2
+    assert set(answers_while(server, lambda: renew_workers(server))) == {200}
+    assert len(server.worker_pids) == 2
+    assert server.terminate() == 0
 
 
 def test_a_reload_with_bad_settings_changes_nothing(start_server: StartServer) -> None:
@@ -249,6 +273,7 @@ def test_what_is_no_proper_http_is_refused_in_json(
         answer = read_all(client)
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     assert b"application/json" in answer
+    assert b"X-Request-Id: " in answer
     assert b'"%b"' % code in answer
 
 
