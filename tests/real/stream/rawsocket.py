@@ -220,7 +220,9 @@ class RawSocket:
                 return None
             left = deadline - time.monotonic()
             assert left > 0, "nothing came"
-            if select.select([self.socket], [], [], left)[0]:
+            poll = select.poll()
+            poll.register(self.socket, select.POLLIN)
+            if poll.poll(left * 1000):
                 self.frames += self.read_some()
 
     def next(self, *types: str, timeout: float = 10.0) -> dict[str, Any]:

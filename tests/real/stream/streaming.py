@@ -49,14 +49,14 @@ class StreamServer:
         return ids
 
     def counts(self) -> dict[str, int]:
-        """Descriptors, greenlets and the like."""
+        """Descriptors, what hangs on a socket, and the like."""
         counted: dict[str, int] = json.loads(self.running.get("/test/counts", 30)[1])
         return counted
 
     def settle(self, wanted: dict[str, int], seconds: float = 8.0) -> dict[str, int]:
         """The counts once they are back at `wanted`, or after the time."""
         deadline = time.monotonic() + seconds
-        names = ("descriptors", "greenlets", "topics", "watched", "seats")
+        names = ("descriptors", "objects", "topics", "watched", "seats")
         while True:
             counts = self.counts()
             if all(counts[name] <= wanted[name] for name in names) or time.monotonic() > deadline:
