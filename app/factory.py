@@ -19,6 +19,7 @@ from app.mcp.server import Server
 from app.mcp.tool import Entry
 from app.mcp.words import INSTRUCTIONS
 from app.push import guard
+from app.push.board import Board
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
@@ -39,10 +40,12 @@ from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import claim, edge, handoff, health, lease
+from app.web import claim, edge, handoff, health, lease, stream
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
 from app.web.log import Pen, RequestLog
+from app.web.session import Desk
+from app.web.sources import HandoffSource, LeaseSource
 from app.wire.origins import Origins
 
 _TEST_MODE_NAP_SECONDS = 0.1
@@ -148,7 +151,11 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
         app.register_blueprint(blueprint)
     tools = [*mcp_lease.tools(leases), *mcp_handoff.tools(handoffs, **notices), *mcp_claim.tools(claims, receipts)]
     mcp = Server([*tools, *more_tools], version=__version__, instructions=INSTRUCTIONS)
-    app.register_blueprint(mcp_route.blueprint(gate, mcp, Origins([settings.public_url, *settings.allowed_origins])))
+    origins = Origins([settings.public_url, *settings.allowed_origins])
+    app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
+
+    desk = _desk(hub, clock, deadlines, handoffs, leases)
+    app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
     app.on_stop(hub.stop)
     _start_sweeps(app, settings, engine, failpoints)
@@ -157,6 +164,17 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
     return app
+
+
+def _desk(hub: Hub, clock: SteadyClock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases) -> Desk:
+    source = HandoffSource(handoffs)
+    return Desk(
+        hub=hub,
+        clock=clock,
+        handoffs=source,
+        handoff_board=Board("handoff:", hub, deadlines, source.look),
+        lease_board=Board("lease:", hub, deadlines, LeaseSource(leases).look),
+    )
 
 
 def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failpoints: Failpoints, hub: Hub) -> Engine:

@@ -50,7 +50,7 @@ class HandoffSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """What a stranger with the key may know of a lease. `ends_at` is the end of a held one, else None."""
+    """What a stranger with the key may know of a lease. `ends_at`: when it turns free though nobody writes."""
 
     status: Literal["free", "held", "completed"]
     fence: int | None
@@ -66,7 +66,7 @@ class LeaseSeen:
 
     def left(self) -> int | None:
         """Microseconds until a held lease ends, at least 0."""
-        if self.ends_at is None:
+        if self.ends_at is None or self.status != "held":
             return None
         return max(0, self.ends_at - self.now - round((monotonic() - self.seen_at) * MICROSECONDS))
 

@@ -4,7 +4,7 @@ Whoever asks proves a token first. An unknown handoff and a wrong token take the
 digests, two comparisons in constant time, against digests of nothing where there is no handoff.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -128,6 +128,25 @@ class Handoffs:
         def query(reader: Reader) -> LookOutcome:
             record = storage.find(reader, handoff_id)
             return core.NotFound() if record is None else core.look(record, "operator", reader.now())
+
+        return self._engine.read(query)
+
+    def open(self, *, handoff_id: str, token: str) -> tuple[core.Role, core.HandoffRecord, int] | None:
+        """For a follower: whose token it is, the handoff, expired or not, and the instant of the look."""
+
+        def query(reader: Reader) -> tuple[core.Role, core.HandoffRecord, int] | None:
+            role = _role(reader, handoff_id, token)
+            record = None if role is None else storage.find(reader, handoff_id)
+            return None if role is None or record is None else (role, record, reader.now())
+
+        return self._engine.read(query)
+
+    def look_at(self, handoff_ids: Sequence[str]) -> tuple[dict[str, core.HandoffRecord], int]:
+        """Those that exist, expired or not, in one look, and its instant: for those who have shown a token before."""
+
+        def query(reader: Reader) -> tuple[dict[str, core.HandoffRecord], int]:
+            found = {handoff_id: storage.find(reader, handoff_id) for handoff_id in handoff_ids}
+            return {id: record for id, record in found.items() if record is not None}, reader.now()
 
         return self._engine.read(query)
 

@@ -1,6 +1,6 @@
 """The use cases of the lease. Secrets become digests here, before anything else sees them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeGuard, TypeVar
@@ -104,6 +104,16 @@ class Leases:
         """What anyone with the key may know. Creates nothing."""
         hashed = key_hash(key, namespace)
         return self._engine.read(lambda reader: core.status(storage.find(reader, hashed), reader.now()))
+
+    def statuses(self, hashes: Sequence[bytes]) -> tuple[dict[bytes, core.Status], int]:
+        """The same for many keys by digest, in one look, and the instant of it: for those who follow them."""
+
+        def query(reader: Reader) -> tuple[dict[bytes, core.Status], int]:
+            records = {hashed: storage.find(reader, hashed) for hashed in hashes}
+            now = reader.now()
+            return {hashed: core.status(record, now) for hashed, record in records.items()}, now
+
+        return self._engine.read(query)
 
     def verify(self, *, key: str, namespace: str | None, fence: int) -> core.Verified:
         """Whether this fence is that of the live ownership."""

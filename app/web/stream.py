@@ -7,10 +7,9 @@ origin is checked before anything else could be believed.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Blueprint, Flask, Response, g, request
 
@@ -22,33 +21,21 @@ from app.web.sock import OPTIONS, SUBPROTOCOL, Library, View, add_socket, handsh
 from app.web.subscription import HANDOFF_ID
 from app.wire import errors
 from app.wire.codes import Code
+from app.wire.origins import Origins
 from app.wire.reply import Refused, Reply, refusal
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _ADMITTED = Reply(101, {})
 _STOP_RETRY_SECONDS = 2
 _KEY = re.compile(r"[A-Za-z0-9+/]{21}[AQgw]==", re.ASCII)
 
 
-def origin_of(url: str) -> str | None:
-    """`scheme://host:port` in lower case with the port written out; None for what is no web origin."""
-    try:
-        parts = urlsplit(url.strip().lower())
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.username is not None:
-        return None
-    return f"{parts.scheme}://{parts.hostname}:{port or _DEFAULT_PORTS[parts.scheme]}"
-
-
 class Gate:
     """Judges an upgrade before the 101."""
 
-    def __init__(self, edge: Edge, seats: Seats, origins: Iterable[str], desk: Desk) -> None:
+    def __init__(self, edge: Edge, seats: Seats, origins: Origins, desk: Desk) -> None:
         self._edge = edge
         self._seats = seats
-        self._origins = {origin for origin in map(origin_of, origins) if origin is not None}
+        self._origins = origins
         self._desk = desk
 
     def guard(self, view: View, arguments: dict[str, Any], *, must_have_label: bool = True) -> Response:
@@ -74,8 +61,7 @@ class Gate:
         _judge_handshake(environ)
         if must_have_label and SUBPROTOCOL not in offered_labels(environ):
             raise Refused(_invalid("The subprotocol is missing", f"Send Sec-WebSocket-Protocol: {SUBPROTOCOL}."))
-        origin = environ.get("HTTP_ORIGIN")
-        if origin is not None and origin_of(origin) not in self._origins:
+        if not self._origins.allow(environ.get("HTTP_ORIGIN")):
             raise Refused(errors.origin_not_allowed())
         if self._seats.taken >= self._seats.limit:
             raise Full
@@ -131,8 +117,8 @@ def _rights(environ: Mapping[str, Any], only_handoff: str | None) -> Rights:
     return Rights(bearer, dict(request.cookies), only_handoff)
 
 
-def blueprint(app: Flask, edge: Edge, seats: Seats, origins: Iterable[str], desk: Desk) -> Blueprint:
-    """/services/v1/stream and /services/v1/handoff/<id>/stream. `origins`: the public one and the allowed ones."""
+def blueprint(app: Flask, edge: Edge, seats: Seats, origins: Origins, desk: Desk) -> Blueprint:
+    """/services/v1/stream and /services/v1/handoff/<id>/stream."""
     app.config["SOCK_SERVER_OPTIONS"] = OPTIONS
     gate = Gate(edge, seats, origins, desk)
     routes = Blueprint("stream", __name__, url_prefix="/services/v1")

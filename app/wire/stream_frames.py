@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from app.core.handoff import Entry, HandoffRecord, Mover
+from app.core.handoff import HandoffRecord, Mover, Seen
 from app.core.instants import seconds_down
 from app.wire.codes import MEANINGS, Code
-from app.wire.json import RawJson, dump
+from app.wire.handoff import seen
+from app.wire.json import dump
 from app.wire.reply import pair
 
 HEARTBEAT_SECONDS = 20
@@ -26,49 +27,16 @@ def hello(*, version: str, now: int, limits: Mapping[str, int]) -> bytes:
 
 
 def snap(id: str, record: HandoffRecord, by: Mover, left: int, *, is_reset: bool, wants_payload: bool) -> bytes:
-    """All of a handoff, as the token's side sees it. `left` is microseconds of life."""
-    machine, offer = record.machine, record.offer
-    frame: dict[str, object] = {
-        "t": "snap",
-        "id": id,
-        "handoff": record.handoff_id,
-        "version": record.version,
-        "state": record.state,
-        "ended": record.is_ended,
-        "role": by,
-        "states": list(machine.states),
-        "final": list(machine.final),
-        "transitions": {state: list(targets) for state, targets in machine.transitions.items()},
-        "allowed": list(record.allowed(by)),
-        "note": offer.note,
-        "title": offer.title,
-        "audience": offer.audience,
-        "history": [history_entry(entry) for entry in record.history],
-        **pair("created_at", record.created_at),
-        **pair("expires_at", record.expires_at),
-        "seconds_left": seconds_down(left),
-    }
-    if machine.permissions is not None:
-        frame["permissions"] = dict(machine.permissions)
+    """What a read answers, as the token's side sees it. `left` is microseconds of life."""
+    members = dict(seen(Seen(record, by, left)))
+    payload = members.pop("payload")
+    del members["ok"], members["handoff_id"]
+    frame = {"t": "snap", "id": id, "handoff": record.handoff_id, **members}
     if is_reset:
         frame["reset"] = True
     if wants_payload:
-        frame["payload"] = RawJson(offer.payload.decode("utf-8"))
+        frame["payload"] = payload
     return dump(frame)
-
-
-def history_entry(entry: Entry) -> dict[str, object]:
-    """One line of a history."""
-    line: dict[str, object] = {
-        "state": entry.state,
-        "from": entry.previous,
-        "by": entry.by,
-        **pair("at", entry.at),
-        "note": entry.note,
-    }
-    if entry.actor is not None:
-        line["actor"] = entry.actor
-    return line
 
 
 def chg(id: str, record: HandoffRecord, version: int, left: int) -> bytes:
