@@ -157,7 +157,7 @@ def test_a_restart_is_bridged_by_after(server: RunningServer) -> None:
         ws.send({**sub, "after": 2})
         assert [(ws.next("chg", "snap")["version"]), ws.next("live")["version"]] == [3, 3]
         server.kill9()
-        assert ws.close_code() is None
+        assert ws.close_code() in (None, 4200)  # the worker may see its arbiter die before it dies itself
         server.start()
     with Api(server.port) as api:
         move(api, handoff, "done", "working", "three")
