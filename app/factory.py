@@ -132,13 +132,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     )
     policy = guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow)
 
-    gate = Edge(
-        requests,
-        AddressPolicy(settings.limits, settings.trusted_proxies),
-        body_deadline_seconds=settings.body_deadline_seconds,
-    )
-    log = RequestLog(settings.log_format, settings.log_level, Pen().write)
-    edge.install(app, log)
+    gate = _edge(app, settings, requests)
     app.register_blueprint(health.blueprint(Readiness(engine, settings.data_dir, lambda: app.stopping)))
     app.register_blueprint(lease.blueprint(gate, leases))
     notices: Notices = {
@@ -164,6 +158,12 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
     return app
+
+
+def _edge(app: Application, settings: Settings, requests: DailyLimit) -> Edge:
+    edge.install(app, RequestLog(settings.log_format, settings.log_level, Pen().write))
+    policy = AddressPolicy(settings.limits, settings.trusted_proxies)
+    return Edge(requests, policy, body_deadline_seconds=settings.body_deadline_seconds)
 
 
 def _desk(hub: Hub, clock: SteadyClock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases) -> Desk:

@@ -33,7 +33,8 @@ from app.web.session import Desk, Pace, Session  # noqa: E402
 from app.web.sock import Library, ReaderGreenlet, add_socket, handshake_environment  # noqa: E402
 from app.web.socket import GuardedSocket  # noqa: E402
 from app.web.stream import blueprint  # noqa: E402
-from app.web.subscription import Subscription  # noqa: E402from app.wire.origins import Origins  # noqa: E402
+from app.web.subscription import Subscription  # noqa: E402
+from app.wire.origins import Origins  # noqa: E402
 
 OF_A_SOCKET = (ReaderGreenlet, GuardedSocket, Session, Subscription)
 """A socket's greenlets hold these; a greenlet itself is not seen by the collector while it runs."""
