@@ -14,6 +14,7 @@ from typing import Protocol
 import gevent
 from gevent.pool import Pool
 
+from app.clock import monotonic
 from app.core.outbox import Again, Answered, Delivery, Notice, Over, Undelivered, word
 from app.push.hub import Hub, Ticket
 from app.storage.engine import Unavailable
@@ -26,6 +27,7 @@ PER_RECEIVER = 4
 _LONGEST_NAP_SECONDS = 1.0
 _SHORTEST_NAP_SECONDS = 0.05
 _RECORDING_TRIES = 5
+_REST_PER_LOOK = 9  # looking takes at most a tenth of the time, however long the queue is
 
 
 class Outbox(Protocol):
@@ -79,13 +81,14 @@ class WebhookSender:
         with self._hub.listen(TOPIC) as ticket:
             self._ended = ticket
             while not self._hub.stopping:
+                began = monotonic()
                 try:
                     self._begin_what_is_due()
                 except Unavailable as away:
                     _log.warning("webhooks wait: %s", away.reason)
                 except Exception:  # noqa: BLE001 - told in full, and the next turn tries again
                     _log.exception("the webhooks that are due could not be begun and will be tried again")
-                gevent.sleep(_SHORTEST_NAP_SECONDS)
+                gevent.sleep(max(_SHORTEST_NAP_SECONDS, _REST_PER_LOOK * (monotonic() - began)))
                 ticket.wait(_LONGEST_NAP_SECONDS)
 
     def _begin_what_is_due(self) -> None:

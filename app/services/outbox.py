@@ -10,7 +10,7 @@ from app.core import outbox as core
 from app.core.instants import SECOND
 from app.core.outbox import Again, Answered, Delivery, NoNotice, Notice, Over, Resent, TooLate, Undelivered, Underway
 from app.storage import outbox as rows
-from app.storage.engine import Engine, Transaction
+from app.storage.engine import Engine, Reader, Transaction
 from app.tokens import random_fraction
 
 CLAIM_SECONDS = 20
@@ -57,27 +57,25 @@ class Outbox:
         `sending` lists what this process has under way; none of it is begun again. Each is this process's own for 20
         seconds. A notice whose time or tries are used up is closed on the way. Raises Unavailable.
         """
-        if not self._engine.read(rows.is_any_due):
-            return []
+        under_way = {(notice.handoff_id, notice.version) for notice in sending}
+        receivers = Counter(notice.receiver for notice in sending)
+
+        def choose(reader: Reader) -> list[Delivery]:
+            busy = receivers.copy()
+            chosen: list[Delivery] = []
+            for delivery in rows.due(reader, per_receiver=per_receiver, most=room + per_receiver * len(busy)):
+                notice = delivery.notice
+                is_free = busy[notice.receiver] < per_receiver and len(chosen) < room
+                if is_free and (notice.handoff_id, notice.version) not in under_way:
+                    busy[notice.receiver] += 1
+                    chosen.append(delivery)
+            return chosen
 
         def operation(tx: Transaction) -> list[Delivery]:
-            claimed: list[Delivery] = []
-            under_way = {(notice.handoff_id, notice.version) for notice in sending}
-            busy = Counter(notice.receiver for notice in sending)
-            for delivery in rows.due(tx, per_receiver=per_receiver, most=room + per_receiver * len(busy)):
-                notice, now = delivery.notice, tx.now()
-                over = core.before_try(tries=delivery.tries, expires_at=notice.expires_at, now=now)
-                if (notice.handoff_id, notice.version) in under_way:
-                    continue
-                if over is not None:
-                    rows.give_up(tx, delivery, over)
-                elif len(claimed) < room and busy[notice.receiver] < per_receiver:
-                    mine = rows.claim(tx, delivery, until=now + CLAIM_SECONDS * SECOND)
-                    claimed += [mine] if mine else []
-                    busy[notice.receiver] += mine is not None
-            return claimed
+            return [mine for delivery in choose(tx) if (mine := _begin(tx, delivery)) is not None]
 
-        return self._engine.run(operation)
+        # The look before saves a write transaction, and its sync, each time there is nothing that may be begun.
+        return self._engine.run(operation) if self._engine.read(choose) else []
 
     def record(self, delivery: Delivery, result: Answered | Undelivered) -> Again | Over | None:
         """Write down what a claimed try came to; what follows, or None for a lapsed claim. Raises Unavailable."""
@@ -114,3 +112,12 @@ class Outbox:
     def counts(self) -> dict[str, int]:
         """How many notices there are: `waiting`, `delivered`, `stopped`, `exhausted`, `expired`."""
         return self._engine.read(rows.counts)
+
+
+def _begin(tx: Transaction, delivery: Delivery) -> Delivery | None:
+    now = tx.now()
+    over = core.before_try(tries=delivery.tries, expires_at=delivery.notice.expires_at, now=now)
+    if over is None:
+        return rows.claim(tx, delivery, until=now + CLAIM_SECONDS * SECOND)
+    rows.give_up(tx, delivery, over)
+    return None

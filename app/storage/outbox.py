@@ -8,7 +8,7 @@ holder of that very claim.
 
 from typing import cast
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from app.core.outbox import Again, Delivery, Ending, Notice, Over
 from app.storage.engine import Reader, Transaction
@@ -34,15 +34,13 @@ _THIS = (outbox.c.handoff_id == bindparam("id"), outbox.c.version == bindparam("
 _OPEN = (outbox.c.due_at <= bindparam("now"), outbox.c.claimed_until <= bindparam("now"))
 
 _APPEND = Statement(insert(outbox).values({column.name: bindparam(column.name) for column in outbox.columns}))
-_ANY_OPEN = Statement(select(outbox.c.version).where(*_OPEN).limit(1))
-_place = func.row_number().over(
-    partition_by=outbox.c.receiver, order_by=(outbox.c.due_at, outbox.c.handoff_id, outbox.c.version)
-)
-_ranked = select(*_COLUMNS, _place.label("place")).where(*_OPEN).subquery()
+_place = func.row_number().over(partition_by=outbox.c.receiver, order_by=outbox.c.due_at)
+_ranked = select(outbox.c.handoff_id, outbox.c.version, _place.label("place")).where(*_OPEN).subquery()
 _FAIR_SHARE = Statement(
-    select(*(_ranked.c[column.name] for column in _COLUMNS))
+    select(*_COLUMNS)
+    .join(_ranked, and_(outbox.c.handoff_id == _ranked.c.handoff_id, outbox.c.version == _ranked.c.version))
     .where(_ranked.c.place <= bindparam("per_receiver"))
-    .order_by(_ranked.c.due_at)
+    .order_by(outbox.c.tries, outbox.c.due_at, outbox.c.handoff_id, outbox.c.version)
     .limit(bindparam("most"))
 )
 _CLAIM = Statement(
@@ -93,14 +91,10 @@ def append(tx: Transaction, notice: Notice) -> None:
     tx.ring(TOPIC)
 
 
-def is_any_due(reader: Reader) -> bool:
-    """Whether a claim would find anything: a plain look, so that idle senders write nothing."""
-    return reader.one(_ANY_OPEN, now=reader.now()) is not None
-
-
-def due(tx: Transaction, *, per_receiver: int, most: int) -> list[Delivery]:
-    """Notices that may be tried, the longest due first, at most `per_receiver` for one receiver."""
-    return [_delivery(row) for row in tx.all(_FAIR_SHARE, now=tx.now(), per_receiver=per_receiver, most=most)]
+def due(reader: Reader, *, per_receiver: int, most: int) -> list[Delivery]:
+    """Notices that may be tried, at most `per_receiver` for one receiver; fresh ones come before retries."""
+    found = reader.all(_FAIR_SHARE, now=reader.now(), per_receiver=per_receiver, most=most)
+    return [_delivery(row) for row in found]
 
 
 def claim(tx: Transaction, delivery: Delivery, *, until: int) -> Delivery | None:

@@ -3,6 +3,8 @@ from collections import Counter
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.push.addresses import Standing, judge_address
 from app.push.guard import Allowed, Policy, judge_destination, judge_url
@@ -84,6 +86,19 @@ def test_what_is_sent_can_not_break_the_request_line_or_the_host_header() -> Non
 def test_a_url_is_read_into_what_the_sender_uses(url: str, scheme: str, authority: str, path: str) -> None:
     found = target(url)
     assert (found.scheme, found.authority, found.path) == (scheme, authority, path)
+
+
+@given(
+    st.one_of(st.text(), st.text().map("http://{}/".format), st.text().map(lambda text: f"https://a{text}:80/x?{text}"))
+)
+def test_any_text_is_judged_and_what_passes_is_plain_ascii(text: str) -> None:
+    match judge_url(text, OPEN):
+        case Allowed(target):
+            assert re.fullmatch(r"[a-z0-9_.:-]{1,253}", target.host)
+            assert re.fullmatch(r"/[!-~]*", target.path)
+        case Refused(_, says):
+            assert says.isprintable()
+            assert says.startswith(("The URL", "Webhooks"))
 
 
 def test_the_url_shown_to_people_has_no_query_and_no_fragment() -> None:
