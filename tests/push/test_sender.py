@@ -25,6 +25,7 @@ from tests.push.nameserver import name_server
 from tests.push.receivers import KEY, LOOPBACK, Behaviour, drips, floods, receiver, says, says_nothing
 
 LIFE = 86_400
+PATIENCE = 60.0  # the machine of a test may be busy
 
 
 class Post:
@@ -33,7 +34,13 @@ class Post:
     def __init__(self, path: Path, *, deadline_seconds: float = 5.0, nameserver: int = 53) -> None:
         self.clock = ManualClock()
         self.hub = Hub()
-        self.engine = SqliteEngine(path, clock=self.clock, on_commit=self.hub.ring)
+        self.engine = SqliteEngine(
+            path,
+            clock=self.clock,
+            on_commit=self.hub.ring,
+            write_deadline_seconds=PATIENCE,
+            read_deadline_seconds=PATIENCE,
+        )
         self.outbox = Outbox(self.engine, fraction=lambda: 0.5)
         self.names = Names(server="127.0.0.1", port=nameserver)
         webhook = Webhook(policy=LOOPBACK, lookup=self.names, server_keys=[KEY], deadline_seconds=deadline_seconds)

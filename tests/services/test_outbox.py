@@ -18,6 +18,7 @@ from app.testmode import Failpoints
 
 ONE, OTHER = "1" * 32, "2" * 32
 LIFE = 86_400
+PATIENCE = 60.0  # the machine of a test may be busy
 
 
 class Desk:
@@ -30,7 +31,13 @@ class Desk:
         self.open()
 
     def open(self) -> None:
-        self.engine = SqliteEngine(self.path, clock=self.clock, on_commit=self.rung.extend)
+        self.engine = SqliteEngine(
+            self.path,
+            clock=self.clock,
+            on_commit=self.rung.extend,
+            write_deadline_seconds=PATIENCE,
+            read_deadline_seconds=PATIENCE,
+        )
         self.outbox = Outbox(self.engine, fraction=lambda: 0.5)
 
     def move(self, handoff_id: str = ONE, version: int = 2, *, url: str = "http://a.example/hook") -> None:
