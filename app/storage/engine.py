@@ -50,6 +50,14 @@ class Transaction(Reader, Protocol):
         """Run it; the number of rows touched."""
         ...
 
+    def write(self, statement: Statement, **parameters: Value) -> None:
+        """Run it where nobody asks how many rows it touched; it may travel together with what follows."""
+        ...
+
+    def not_before(self, instant: int) -> None:
+        """Never answer less than this from `now()`: the last change of the locked row, should the clock step back."""
+        ...
+
     def lock(self, select: Statement, insert: Statement | None = None, **parameters: Value) -> Row | None:
         """The row that `select` names, locked until the end of the transaction; None where there is none.
 

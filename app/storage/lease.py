@@ -36,7 +36,7 @@ def find(reader: Reader, key_hash: bytes) -> LeaseRecord | None:
 
 def save(tx: Transaction, key_hash: bytes, record: LeaseRecord) -> None:
     """Write the whole record of a locked key."""
-    tx.execute(_SAVE, key_hash=key_hash, **dict(zip(_NAMES, astuple(record), strict=True)))
+    tx.write(_SAVE, key_hash=key_hash, **dict(zip(_NAMES, astuple(record), strict=True)))
 
 
 def _record(row: Row | None) -> LeaseRecord | None:

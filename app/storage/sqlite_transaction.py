@@ -43,6 +43,13 @@ class SqliteTransaction(SqliteReader):
             self.fault = fault
             raise
 
+    def write(self, statement: Statement, **parameters: Value) -> None:
+        """As the port says."""
+        self.execute(statement, **parameters)
+
+    def not_before(self, instant: int) -> None:
+        """As the port says: the one clock of this engine never steps back."""
+
     def lock(self, select: Statement, insert: Statement | None = None, **parameters: Value) -> Row | None:
         """As the port says: the transaction holds the whole file already."""
         return self.one(select, **parameters)
