@@ -37,6 +37,7 @@ from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, Sw
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
+from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
@@ -178,6 +179,16 @@ def _desk(hub: Hub, clock: SteadyClock, deadlines: Deadlines, handoffs: Handoffs
 
 
 def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failpoints: Failpoints, hub: Hub) -> Engine:
+    if not settings.is_sqlite:
+        return PostgresEngine(
+            settings.database_url,
+            offset=offset_from(settings.test_clock_file if settings.test_mode else None),
+            failpoints=Failpoints(settings.test_failpoints if settings.test_mode else None, gevent.sleep),
+            on_commit=hub.ring,
+            deadline_seconds=settings.write_deadline_seconds,
+            connections=settings.postgres_connections,
+            allow_weak_durability=settings.allow_weak_durability,
+        )
     return SqliteEngine(
         settings.sqlite_file,
         clock=clock,

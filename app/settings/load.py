@@ -61,6 +61,7 @@ class Settings:
     log_format: str
     log_level: str
     write_deadline_seconds: float
+    postgres_connections: int
     body_deadline_seconds: float
     header_deadline_seconds: float
     answer_deadline_seconds: float

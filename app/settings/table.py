@@ -151,6 +151,9 @@ ROWS: tuple[Row, ...] = (
         parse.seconds(0.05, 60),
         "How long a call may wait for the database before it is answered 503.",
     ),
+    _row(
+        "POSTGRES_CONNECTIONS", "10", parse.whole(2, 1000), "The most connections to PostgreSQL that a process opens."
+    ),
     _row("BODY_DEADLINE_SECONDS", "10", parse.seconds(0.1, 300), "How long a request body may take to arrive."),
     _row("HEADER_DEADLINE_SECONDS", "10", parse.seconds(0.1, 300), "How long a request's head may take to arrive."),
     _row("ANSWER_DEADLINE_SECONDS", "10", parse.seconds(0.1, 300), "How long a client may take to read an answer."),

@@ -7,7 +7,6 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,17 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.real.cluster import shared_cluster
+from tests.real.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
+ENGINES = ["sqlite", "postgresql"]
 STOP_SECONDS = 20.0
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def children(pid: int) -> list[int]:
@@ -52,6 +47,7 @@ class RunningServer:
         environment: Mapping[str, str | None] | None = None,
         data_dir: Path | None = None,
         test_mode: bool = True,
+        engine: str = "sqlite",
         application: str | None = None,
         await_path: str = "/healthz",
     ) -> None:
@@ -72,7 +68,8 @@ class RunningServer:
                 f"from app.settings import load; serve(prepared(load()), {application!r})"
             )
             self._command = [sys.executable, "-c", program]
-        self._environment = self._variables(environment or {}, test_mode)
+        database = {"FENCEPOST_DATABASE_URL": shared_cluster().database()} if engine == "postgresql" else {}
+        self._environment = self._variables({**database, **_for(engine), **(environment or {})}, test_mode)
         self.process: subprocess.Popen[bytes] | None = None
 
     def _variables(self, extra: Mapping[str, str | None], test_mode: bool) -> dict[str, str]:
@@ -203,6 +200,12 @@ class RunningServer:
     def stderr(self) -> str:
         """What it has written so far: everything else."""
         return self.stderr_file.read_text(encoding="utf-8", errors="replace")
+
+
+def _for(engine: str) -> dict[str, str]:
+    if engine == "sqlite":
+        return {}
+    return {"FENCEPOST_SECRET_KEY": "a-key-of-the-tests-0123456789abcdef", "FENCEPOST_WORKERS": "1"}
 
 
 def _write_whole(file: Path, text: str) -> None:

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from tests.real.api import V1, Api
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 NS_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer() as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request):
+    with RunningServer(engine=request.param) as running:
         yield running
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.real.api import V1, Answer, Api, Crowd, open_request
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 OWN = "own_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer() as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request):
+    with RunningServer(engine=request.param) as running:
         yield running
 
 
