@@ -8,6 +8,7 @@ hundred lookups that hang are a hundred small records. It reads /etc/hosts and r
 
 from collections.abc import Callable
 from ipaddress import ip_address
+from pathlib import Path
 from socket import SOCK_STREAM, gaierror
 
 from gevent.resolver.ares import Resolver
@@ -23,20 +24,28 @@ class NoAddress(Exception):
 
 
 class Names:
-    """The lookups of one process. Make it on the event loop that uses it, and close it."""
+    """The lookups of one process. Make it on the event loop that uses it, and close it.
 
-    def __init__(self, *, server: str | None = None, port: int = 53) -> None:
-        self._resolver = Resolver(
-            use_environ=False,
-            servers=None if server is None else [server],
-            udp_port=port,
-            tcp_port=port,
-            timeout=1.5,
-            tries=2,
-        )
+    `server` and `port` name one name server; else those of `configuration` are asked, which is read again when the
+    file changes: a server that runs for months outlives networks.
+    """
+
+    def __init__(
+        self, *, server: str | None = None, port: int = 53, configuration: Path = Path("/etc/resolv.conf")
+    ) -> None:
+        self._server = server
+        self._port = port
+        self._configuration = configuration
+        self._version = self._configured()
+        self._resolver = self._open()
 
     def __call__(self, host: str) -> list[Address]:
         """Every address of `host`, an ASCII name, as the name servers say it now."""
+        version = self._configured()
+        if version != self._version:
+            self._version = version
+            self._resolver.close()
+            self._resolver = self._open()
         try:
             found = self._resolver.getaddrinfo(host, 0, 0, SOCK_STREAM)
         except gaierror as fault:
@@ -46,3 +55,19 @@ class Names:
     def close(self) -> None:
         """Let go of the sockets; lookups under way fail."""
         self._resolver.close()
+
+    def _configured(self) -> int | None:
+        try:
+            return self._configuration.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def _open(self) -> Resolver:
+        return Resolver(
+            use_environ=False,
+            servers=None if self._server is None else [self._server],
+            udp_port=self._port,
+            tcp_port=self._port,
+            timeout=1.5,
+            tries=2,
+        )

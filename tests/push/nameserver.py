@@ -22,6 +22,7 @@ class NameServer:
 
     answer: Callable[[str, int], Answers]
     port: int = 0
+    ttl_seconds: int = 0
     asked: list[tuple[str, int]] = field(default_factory=list)
 
     def reply(self, question: bytes) -> bytes | None:
@@ -34,7 +35,9 @@ class NameServer:
         records = [] if isinstance(answers, int) else [ip_address(text).packed for text in answers]
         records = [packed for packed in records if len(packed) == (4 if kind == A else 16)]
         head = question[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0)
-        answer = b"".join(struct.pack(">HHHIH", 0xC00C, kind, 1, 0, len(packed)) + packed for packed in records)
+        answer = b"".join(
+            struct.pack(">HHHIH", 0xC00C, kind, 1, self.ttl_seconds, len(packed)) + packed for packed in records
+        )
         return head + question[12:end] + answer
 
 
@@ -49,10 +52,10 @@ def _question(packet: bytes) -> tuple[str, int, int]:
 
 @contextmanager
 def name_server(
-    answer: Callable[[str, int], Answers], *, address: str = "127.0.0.1", port: int = 0
+    answer: Callable[[str, int], Answers], *, address: str = "127.0.0.1", port: int = 0, ttl_seconds: int = 0
 ) -> Iterator[NameServer]:
-    """Run it until the end of the block. Answers may live for no time at all, so nobody may keep them."""
-    stub = NameServer(answer)
+    """Run it until the end of the block. By default answers may live for no time at all, so nobody may keep them."""
+    stub = NameServer(answer, ttl_seconds=ttl_seconds)
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listener.bind((address, port))
     stub.port = listener.getsockname()[1]

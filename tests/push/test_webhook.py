@@ -266,6 +266,21 @@ def test_a_name_without_an_answer_is_not_contacted(answer: Answers) -> None:
     assert wires.went == []
 
 
+def test_a_changed_configuration_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "resolv.conf"
+    with name_server(lambda _name, _kind: ["127.0.0.1"], ttl_seconds=3_600) as stub:
+        names = Names(server="127.0.0.1", port=stub.port, configuration=file)
+        for changed_at in (None, 1, 2):
+            if changed_at is not None:
+                file.touch()
+                os.utime(file, ns=(0, changed_at))
+            asked = len(stub.asked)
+            for _ in range(3):
+                assert names("hooks.example") == [IPv4Address("127.0.0.1")]
+            assert len(stub.asked) == asked + 2, "both kinds once, then what is known"
+        names.close()
+
+
 def test_a_hundred_names_whose_servers_are_dead_delay_nobody_and_end_in_time() -> None:
     with receiver() as seen, name_server(lambda name, _: None if "dead" in name else ["127.0.0.1"]) as stub:
         names = Names(server="127.0.0.1", port=stub.port)
