@@ -1,6 +1,7 @@
 """The claim row: one per action, found by the digest of namespace and action key."""
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from sqlalchemy import bindparam, select
 
@@ -10,6 +11,7 @@ from app.storage.statement import Row, Statement, insert_if_absent, upsert
 from app.storage.tables import claim
 
 _NAMES = [field.name for field in fields(ClaimRecord)]
+_values = attrgetter(*_NAMES)  # dataclasses.astuple copies deeply, at half the cost of the whole operation
 _FENCE = _NAMES.index("fence")
 _EMPTY = {"namespace_hash": b"", "namespace": b"", "action_key": b"", "claimant_hash": b""}
 _ZERO = dict.fromkeys(("fence", "attempt", "claimed_at", "changed_at", "expires_at", "conflicts"), 0)
@@ -63,7 +65,7 @@ def save(tx: Transaction, action: Action, record: ClaimRecord) -> None:
         namespace_hash=action.namespace_hash,
         namespace=action.namespace,
         action_key=action.action_key,
-        **dict(zip(_NAMES, astuple(record), strict=True)),
+        **dict(zip(_NAMES, _values(record), strict=True)),
     )
 
 
