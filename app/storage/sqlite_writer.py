@@ -157,14 +157,16 @@ class Writer:
                 culprit = call
                 self._operate(call)
             culprit = None
-            if self._connection.total_changes > before or self._transaction.has_drawn:
+            has_changed = self._connection.total_changes > before or self._transaction.has_drawn
+            if has_changed:
                 self._transaction.save_marks()
             self._failpoints.at("before-commit")
             committing = True
             self._connection.execute("COMMIT")
         except BaseException as fault:  # noqa: BLE001 -- it belongs to a caller, who raises it
             return self._undo(calls, culprit, fault, committing)
-        self._transaction.marks_are_durable()
+        if has_changed:
+            self._transaction.marks_are_durable()
         self._finish(calls)
         return None
 

@@ -66,6 +66,17 @@ def test_the_clock_begins_where_the_last_decision_was(open_engine: Open) -> None
     assert engine.run(lambda tx: tx.now()) == decided_at
 
 
+def test_an_instant_that_was_first_only_read_still_counts_once_it_decides(open_engine: Open) -> None:
+    clock = ManualClock()
+    engine = open_engine(clock=clock)
+    clock.advance(3600)
+    read_at = engine.run(lambda tx: tx.now())
+    engine.run(lambda tx: (tx.now(), shelf.put(tx, "decided")))
+    engine.close()
+    engine = open_engine(clock=ManualClock(read_at - 7_200_000_000))
+    assert engine.run(lambda tx: tx.now()) == read_at
+
+
 def test_a_group_that_changed_nothing_writes_nothing(open_engine: Open, tmp_path: Path) -> None:
     clock = ManualClock()
     engine = open_engine(clock=clock)
