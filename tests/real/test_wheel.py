@@ -1,0 +1,52 @@
+"""What `pip install .` installs is whole: it holds the shipped folders, and it serves without the checkout."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT, plant, tracked
+
+pytestmark = pytest.mark.real
+SHIPPED = ("migrations", "static", "templates")
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel built from a copy of the tracked files, unpacked as pip would."""
+    source, built, target = (tmp_path_factory.mktemp(name) for name in ("source", "built", "target"))
+    for path in tracked(ROOT):
+        if path.parts[0] in {"app", "wsgi.py", "pyproject.toml", "setup.py", "README.md", "LICENSE", *SHIPPED}:
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            (source / path).write_bytes((ROOT / path).read_bytes())
+    command = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation", "-w", str(built), "."]
+    subprocess.run(command, cwd=source, check=True)
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        wheel.extractall(target)
+    return target
+
+
+def test_everything_that_is_shipped_is_in_it(unpacked: Path) -> None:
+    shipped = [path for path in tracked(ROOT) if path.parts[0] in SHIPPED]
+    assert shipped
+    assert [str(path) for path in shipped if not (unpacked / "app/_shipped" / path).is_file()] == []
+    assert (unpacked / "wsgi.py").is_file()
+    assert not (unpacked / "tests").exists()
+
+
+def test_it_migrates_away_from_the_checkout(unpacked: Path, tmp_path: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FENCEPOST_")}
+    plant(tmp_path, {"elsewhere/empty": ""})
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli.main", "migrate"],
+        cwd=tmp_path / "elsewhere",
+        env=clean | {"PYTHONPATH": str(unpacked), "FENCEPOST_DATA_DIR": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("The schema went from base to ")
