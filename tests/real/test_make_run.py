@@ -16,7 +16,7 @@ from time import monotonic, sleep
 import pytest
 
 from tests.house.tree import ROOT
-from tests.real.server import free_port
+from tests.real.ports import free_port
 
 pytestmark = pytest.mark.real
 PATIENCE_SECONDS = 30
