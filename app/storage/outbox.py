@@ -73,7 +73,7 @@ _DROP = Statement(delete(outbox).where(*_THIS, outbox.c.expires_at <= bindparam(
 
 def append(tx: Transaction, notice: Notice) -> None:
     """Keep a notice, due at once, and wake the senders when the move is durable."""
-    tx.execute(
+    tx.write(
         _APPEND,
         handoff_id=notice.handoff_id,
         version=notice.version,
@@ -109,7 +109,7 @@ def claim(tx: Transaction, delivery: Delivery, *, until: int) -> Delivery | None
 def give_up(tx: Transaction, delivery: Delivery, over: Over) -> None:
     """Close a due notice that may not be tried any more."""
     notice = delivery.notice
-    tx.execute(_GIVE_UP, id=notice.handoff_id, number=notice.version, now=tx.now(), how=over.ending)
+    tx.write(_GIVE_UP, id=notice.handoff_id, number=notice.version, now=tx.now(), how=over.ending)
 
 
 def settle(tx: Transaction, delivery: Delivery, *, now: int, result: str, next_step: Again | Over) -> bool:
@@ -136,7 +136,7 @@ def lock(tx: Transaction, handoff_id: str, version: int) -> Delivery | None:
 
 def reopen(tx: Transaction, delivery: Delivery) -> None:
     """Make it due as if it had never been tried, and wake the senders."""
-    tx.execute(_REOPEN, id=delivery.notice.handoff_id, number=delivery.notice.version, now=tx.now())
+    tx.write(_REOPEN, id=delivery.notice.handoff_id, number=delivery.notice.version, now=tx.now())
     tx.ring(TOPIC)
 
 

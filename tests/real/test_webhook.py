@@ -14,7 +14,7 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 
 from tests.real.api import V1, Api
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 OPEN = {"FENCEPOST_NOTIFY_ALLOW": "127.0.0.0/8"}
 
@@ -76,10 +76,11 @@ def move(api: Api, made: dict[str, Any], expected: str, to: str, **members: Any)
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("engine", ENGINES)
 def test_each_committed_move_is_announced_once_and_nothing_else_is(
-    start_server: Callable[..., RunningServer], inbox: Inbox
+    start_server: Callable[..., RunningServer], inbox: Inbox, engine: str
 ) -> None:
-    server = start_server(environment=OPEN)
+    server = start_server(environment=OPEN, engine=engine)
     with Api(server.port) as api:
         made = create(api, inbox.url)
         time.sleep(0.5)
@@ -130,11 +131,12 @@ def test_no_payload_note_title_or_token_is_ever_in_a_webhook(
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_kill_between_commit_and_webhook_loses_nothing(
-    start_server: Callable[..., RunningServer], inbox: Inbox, tmp_path: Path
+    start_server: Callable[..., RunningServer], inbox: Inbox, tmp_path: Path, engine: str
 ) -> None:
     """The process dies after the commit and before the answer; the next one sends it, once."""
-    server = start_server(environment=OPEN, data_dir=tmp_path)
+    server = start_server(environment=OPEN, data_dir=tmp_path, engine=engine)
     with Api(server.port) as api:
         made = create(api, inbox.url)
     server.failpoint("after-commit kill")
@@ -174,10 +176,11 @@ def test_a_move_that_was_never_committed_is_never_announced(
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("engine", ENGINES)
 def test_retries_follow_the_deciding_clock_with_one_identifier_and_end_on_success(
-    start_server: Callable[..., RunningServer], inbox: Inbox
+    start_server: Callable[..., RunningServer], inbox: Inbox, engine: str
 ) -> None:
-    server = start_server(environment=OPEN)
+    server = start_server(environment=OPEN, engine=engine)
     inbox.plan = [500, 302, 503, 200]
     with Api(server.port) as api:
         made = create(api, inbox.url)
