@@ -15,6 +15,7 @@ from app.core.instants import seconds_up
 from app.core.limits import Exhausted
 from app.core.machine import Machine
 from app.services.limits import DailyLimit
+from app.services.looks import SharedLooks
 from app.services.outbox import announce
 from app.services.ports import Caller, Deadlines, HungUp, Seats, Signals
 from app.storage import handoff as storage
@@ -65,6 +66,7 @@ class Handoffs:
         failpoint: Callable[[str], None],
     ) -> None:
         self._engine = engine
+        self._looks = SharedLooks(engine, _find)
         self._signals = signals
         self._deadlines = deadlines
         self._seats = seats
@@ -170,13 +172,11 @@ class Handoffs:
                     return seen
                 begun = frozenset([seen.record.version])
             self._failpoint("after-listen")
-            is_parked = False
-            while True:
-                seen = self.read(handoff_id=handoff_id, token=token)
-                if not isinstance(seen, core.Seen):
-                    return seen
+            saw_commit, is_parked = ticket.has_seen_commit, False
+            seen = self.read(handoff_id=handoff_id, token=token)
+            while isinstance(seen, core.Seen):
                 now = monotonic()
-                if known is None and ticket.has_seen_commit:
+                if known is None and saw_commit:  # before this look, which therefore shows it
                     begun = frozenset()
                 reason = self._reason(seen.record, begun, is_late=now >= give_up)
                 if reason is not None:
@@ -189,6 +189,9 @@ class Handoffs:
                 ticket.wait(give_up - monotonic())
                 if not caller.is_open():
                     raise HungUp
+                saw_commit = ticket.has_seen_commit
+                seen = self._look_again(handoff_id, seen.role)
+            return seen
 
     def move(
         self, *, handoff_id: str, token: str, to: str, expected: str, nonce: str | None, note: str | None
@@ -267,6 +270,11 @@ class Handoffs:
             expires_at=record.expires_at,
         )
 
+    def _look_again(self, handoff_id: str, role: core.Mover) -> LookOutcome:
+        """What a caller who has shown its token sees by now; shared with those who were woken with it."""
+        record, now = self._looks.look(handoff_id)
+        return core.NotFound() if record is None else core.look(record, role, now)
+
     def _reason(self, record: core.HandoffRecord, known: frozenset[int], *, is_late: bool) -> core.WaitReason | None:
         """Why a caller that knows these versions is answered now; None while it has to wait on."""
         news = core.news(record, known)
@@ -275,6 +283,10 @@ class Handoffs:
         if self._signals.stopping:
             return "shutdown"
         return "timeout" if is_late else None
+
+
+def _find(reader: Reader, handoff_id: str) -> tuple[core.HandoffRecord | None, int]:
+    return storage.find(reader, handoff_id), reader.now()
 
 
 def _look(reader: Reader, handoff_id: str, token: str) -> LookOutcome:

@@ -54,13 +54,18 @@ class CountedEngine(SqliteEngine):
 
     looks = 0
     before_a_look: Callable[[], object] | None = None
+    after_a_look: Callable[[], object] | None = None
 
     def read(self, query: Callable[[Reader], T]) -> T:
         self.looks += 1
         act, self.before_a_look = self.before_a_look, None
         if act is not None:
             act()
-        return super().read(query)
+        found = super().read(query)
+        act, self.after_a_look = self.after_a_look, None
+        if act is not None:
+            act()
+        return found
 
 
 class House:
@@ -367,6 +372,13 @@ def test_a_move_between_listening_and_looking_is_not_missed(house, known):
 def test_a_move_after_the_arrival_is_news_even_to_a_first_reading_that_came_later(house):
     name, owner, receiver = house.made()
     house.engine.before_a_look = lambda: house.move(name, receiver)
+    waited = house.wait(name, owner)
+    assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
+
+
+def test_a_move_between_the_look_and_its_answer_is_told_with_its_own_version(house):
+    name, owner, receiver = house.made()
+    house.after_listen = lambda: setattr(house.engine, "after_a_look", lambda: house.move(name, receiver))
     waited = house.wait(name, owner)
     assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
 
