@@ -1,6 +1,6 @@
 """The once-key tools. Answers of 2xx are signed as over REST: a receipt is worth the same wherever it was given."""
 
-from app.mcp.refusals import BusyRefusal
+from app.mcp.refusals import WaitersRefusal
 from app.mcp.tool import BEGINS, SETTLES, Asker, Entry, Tool
 from app.mcp.words import ONCE_CLAIM, ONCE_COMPLETE, ONCE_RELEASE, ONCE_RENEW
 from app.services.claim import Claims
@@ -75,7 +75,7 @@ def tools(claims: Claims, receipts: Receipts) -> list[Entry]:
             answers.CLAIM,
             BEGINS,
             _CAP,
-            (BusyRefusal,),
+            (WaitersRefusal,),
         ),
         Tool(
             "once_key_complete",

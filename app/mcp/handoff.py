@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from app.mcp.refusals import BusyRefusal, LimitRefusal, NotFoundRefusal, NotifyRefusal, TooLargeRefusal
+from app.mcp.refusals import (
+    FullRefusal,
+    LimitRefusal,
+    NotFoundRefusal,
+    NotifyRefusal,
+    PayloadTooLargeRefusal,
+    WaitersRefusal,
+)
 from app.mcp.tool import BEGINS, LOOKS, Asker, Entry, Tool
 from app.mcp.words import ADVANCE, CREATE, READ
 from app.push import guard, target
@@ -82,10 +89,10 @@ def tools(
             BEGINS,
             _CREATE_CAP,
             (
-                TooLargeRefusal,
+                PayloadTooLargeRefusal,
                 NotifyRefusal,
                 LimitRefusal,
-                BusyRefusal,
+                FullRefusal,
             ),
         ),
         Tool(
@@ -97,10 +104,7 @@ def tools(
             {200: (answers.SeenAnswer, answers.WaitedAnswer), 410: (answers.ExpiredAnswer,)},
             LOOKS,
             _MOVE_CAP,
-            (
-                NotFoundRefusal,
-                BusyRefusal,
-            ),
+            (NotFoundRefusal, WaitersRefusal),
         ),
         Tool(
             "advance_agent_handoff",

@@ -1,6 +1,6 @@
 """The lease tools."""
 
-from app.mcp.refusals import BusyRefusal, TooLargeRefusal
+from app.mcp.refusals import ResultTooLargeRefusal, WaitersRefusal
 from app.mcp.tool import BEGINS, LOOKS, MINTS, SETTLES, Asker, Entry, Tool
 from app.mcp.words import ACQUIRE, CHECK, COMPLETE, NAMESPACE, RELEASE, RENEW
 from app.services.lease import Leases
@@ -69,7 +69,7 @@ def tools(leases: Leases) -> list[Entry]:
             answers.ACQUIRE,
             BEGINS,
             _CAP,
-            (BusyRefusal,),
+            (WaitersRefusal,),
         ),
         Tool("renew_lease", "Renew a lease", RENEW, wire.RenewLease, renew, answers.RENEW, SETTLES, _CAP),
         Tool("release_lease", "Release a lease", RELEASE, wire.ReleaseLease, release, answers.RELEASE, SETTLES, _CAP),
@@ -82,7 +82,7 @@ def tools(leases: Leases) -> list[Entry]:
             answers.COMPLETE,
             SETTLES,
             _CAP,
-            (TooLargeRefusal,),
+            (ResultTooLargeRefusal,),
         ),
         Tool("check_lease", "Check a lease", CHECK, wire.CheckLease, check, answers.CHECK, LOOKS, _CAP),
     ]

@@ -35,13 +35,27 @@ class BodyTooLargeRefusal(TypedDict):
     limit_bytes: LimitBytes
 
 
-class TooLargeRefusal(TypedDict):
-    """413: a payload or a result is too large."""
+class ResultTooLargeRefusal(TypedDict):
+    """413: a result is too large."""
 
     ok: No
     code: Annotated[
-        Literal["result_too_large", "payload_too_large"],
-        Field(description="result_too_large, payload_too_large: nothing was done; send less, such as a reference."),
+        Literal["result_too_large"],
+        Field(description="result_too_large: nothing was recorded; send less, such as a reference."),
+    ]
+    error: Sentence
+    fix: Fix
+    size_bytes: SizeBytes
+    limit_bytes: LimitBytes
+
+
+class PayloadTooLargeRefusal(TypedDict):
+    """413: a payload is too large."""
+
+    ok: No
+    code: Annotated[
+        Literal["payload_too_large"],
+        Field(description="payload_too_large: nothing was created; send less, such as a reference."),
     ]
     error: Sentence
     fix: Fix
@@ -83,14 +97,21 @@ class UnavailableRefusal(TypedDict):
     retry_after_seconds: RetryAfter
 
 
-class BusyRefusal(TypedDict):
-    """503: no room."""
+class WaitersRefusal(TypedDict):
+    """503: nobody else may wait here."""
 
     ok: No
-    code: Annotated[
-        Literal["too_many_waiters", "full"],
-        Field(description="too_many_waiters: ask without waiting. full: come back after retry_after_seconds."),
-    ]
+    code: Annotated[Literal["too_many_waiters"], Field(description="too_many_waiters: ask without waiting.")]
+    error: Sentence
+    fix: Fix
+    retry_after_seconds: RetryAfter
+
+
+class FullRefusal(TypedDict):
+    """503: no room for another."""
+
+    ok: No
+    code: Annotated[Literal["full"], Field(description="full: come back after retry_after_seconds.")]
     error: Sentence
     fix: Fix
     retry_after_seconds: RetryAfter

@@ -226,14 +226,32 @@ class NotFoundAnswer(TypedDict):
     fix: Fix
 
 
-class ClaimRefusedAnswer(TypedDict):
-    """409: the claim stands otherwise."""
+class ClaimLostAnswer(TypedDict):
+    """409: another is the claimant now."""
 
     ok: No
-    code: Literal["already_completed", "claim_lost", "not_leased"]
+    code: Annotated[Literal["claim_lost"], Field(description="claim_lost: another took over, stop.")]
+    error: Sentence
+    fix: Fix
+
+
+class ClaimDoneAnswer(TypedDict):
+    """409: it was completed, and stays so."""
+
+    ok: No
+    code: Annotated[Literal["already_completed"], Field(description="already_completed: it is done and stays so.")]
     error: Sentence
     fix: Fix
     detail: NotRequired[Annotated[str, Field(description="More about it.")]]
+
+
+class NotLeasedAnswer(TypedDict):
+    """409: nothing is to be renewed."""
+
+    ok: No
+    code: Annotated[Literal["not_leased"], Field(description="not_leased: the claim has no lease and needs none.")]
+    error: Sentence
+    fix: Fix
 
 
 class ResultTooLargeAnswer(TypedDict):
@@ -252,10 +270,14 @@ CLAIM: Answers = {200: _CLAIM, 400: (WeakNamespaceAnswer,)}
 COMPLETE: Answers = {
     200: (CompletedAnswer,),
     404: (NotFoundAnswer,),
-    409: (ClaimRefusedAnswer,),
+    409: (ClaimLostAnswer,),
     413: (ResultTooLargeAnswer,),
 }
-RELEASE: Answers = {200: (ReleasedAnswer,), 404: (NotFoundAnswer,), 409: (ClaimRefusedAnswer,)}
-RENEW: Answers = {200: (RenewedAnswer,), 404: (NotFoundAnswer,), 409: (ClaimRefusedAnswer,)}
+RELEASE: Answers = {200: (ReleasedAnswer,), 404: (NotFoundAnswer,), 409: (ClaimLostAnswer, ClaimDoneAnswer)}
+RENEW: Answers = {
+    200: (RenewedAnswer,),
+    404: (NotFoundAnswer,),
+    409: (ClaimLostAnswer, ClaimDoneAnswer, NotLeasedAnswer),
+}
 STATUS: Answers = {200: (StatusAnswer,), 404: (NotFoundAnswer,)}
 ROTATE: Answers = {200: (RotatedAnswer,), 404: (NotFoundAnswer,)}

@@ -102,10 +102,20 @@ class LostAnswer(TypedDict):
 
     ok: No
     status: Annotated[Literal["lost"], Field(description="lost: you do not hold the lease, stop the work at once.")]
-    code: Literal["lease_lost", "already_completed"]
+    code: Literal["lease_lost"]
     error: Sentence
     fix: Fix
     reason: NotRequired[Annotated[Literal["broken"], Field(description="An operator took the lease away.")]]
+
+
+class OtherResultAnswer(TypedDict):
+    """409: the same owner completed it before, with another result."""
+
+    ok: No
+    status: Annotated[Literal["lost"], Field(description="lost: you do not hold the lease, stop the work at once.")]
+    code: Annotated[Literal["already_completed"], Field(description="already_completed: another result stands.")]
+    error: Sentence
+    fix: Fix
 
 
 class CompletedAnswer(TypedDict):
@@ -187,7 +197,7 @@ NAMESPACE: Answers = {201: (NamespaceAnswer,)}
 ACQUIRE: Answers = {201: (GrantedAnswer,), 200: (CompletedAnswer,), 409: (HeldAnswer, ConflictAnswer, LostAnswer)}
 RENEW: Answers = {200: (RenewedAnswer,), 409: (LostAnswer,)}
 RELEASE: Answers = {200: (ReleasedAnswer,), 409: (LostAnswer,)}
-COMPLETE: Answers = {200: (CompletedAnswer,), 409: (LostAnswer,)}
+COMPLETE: Answers = {200: (CompletedAnswer,), 409: (LostAnswer, OtherResultAnswer)}
 STATUS: Answers = {200: (StatusAnswer,)}
 VERIFY: Answers = {200: (VerifiedAnswer,)}
 CHECK: Answers = {200: (CheckedAnswer,)}

@@ -336,7 +336,7 @@ def test_the_worth_of_a_fence(fence: Any) -> None:
     assert (reply.status, reply.body) == (200, {"ok": True, "current": fence == "current", "fence": fence})
 
 
-LOST = (core.Lost(), core.Lost("already_completed"), core.Lost("broken"))
+LOST = (core.Lost(), core.Lost("broken"))
 ALL: list[tuple[Answers, list[Reply]]] = [
     (answers.NAMESPACE, [wire.namespace_minted(NAMESPACE)]),
     (
@@ -361,13 +361,24 @@ ALL: list[tuple[Answers, list[Reply]]] = [
     ),
     (
         answers.COMPLETE,
-        [wire.completed(outcome) for outcome in (core.Completed(done()), core.Completed(done(), True), *LOST)],
+        [
+            wire.completed(outcome)
+            for outcome in (core.Completed(done()), core.Completed(done(), True), *LOST, core.Lost("already_completed"))
+        ],
     ),
     (
         answers.STATUS,
         [
             wire.status(core.status(record, NOW))
             for record in (None, granted(), replace(granted(), holder=b"w1"), done())
+        ],
+    ),
+    (
+        answers.CHECK,
+        [
+            wire.checked(core.status(granted(), NOW), None),
+            wire.checked(core.status(granted(), NOW), core.verify(granted(), 7, NOW)),
+            wire.checked(core.status(None, NOW), core.verify(None, 7, NOW)),
         ],
     ),
     (answers.VERIFY, [wire.verified(core.Verified(word)) for word in ("current", "stale", "ended", "unknown")]),
