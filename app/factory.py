@@ -184,7 +184,7 @@ def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failp
             settings.database_url,
             offset=offset_from(settings.test_clock_file if settings.test_mode else None),
             failpoints=Failpoints(settings.test_failpoints if settings.test_mode else None, gevent.sleep),
-            on_commit=hub.ring,
+            on_commit=hub.committed,
             deadline_seconds=settings.write_deadline_seconds,
             connections=settings.postgres_connections,
             allow_weak_durability=settings.allow_weak_durability,

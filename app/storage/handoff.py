@@ -12,8 +12,8 @@ from app.core.handoff import NONCE_SECONDS, Entry, HandoffRecord, Offer
 from app.core.instants import SECOND
 from app.core.machine import Machine
 from app.storage.engine import Reader, Transaction
-from app.storage.statement import Row, Statement, Value, insert_unless_taken
-from app.storage.tables import handoff, handoff_history
+from app.storage.statement import Row, Statement, Value, insert_if_absent, insert_unless_taken
+from app.storage.tables import handoff, handoff_history, meta
 
 _HANDOFF = [column.name for column in handoff.columns]
 _LINE = [column.name for column in handoff_history.columns]
@@ -33,6 +33,8 @@ _LIVE = Statement(
     .select_from(handoff)
     .where(handoff.c.expires_at > bindparam("now"))
 )
+_GATE = Statement(select(meta.c.number).where(meta.c.name == bindparam("name")))
+_HOLD_GATE = Statement(lambda dialect: insert_if_absent(dialect, meta, {"number": 0}))
 _INSERT = Statement(lambda dialect: insert_unless_taken(dialect, handoff))
 _ADD_LINE = Statement(insert(handoff_history).values({name: bindparam(name) for name in _LINE}))
 _ADVANCE = Statement(
@@ -58,7 +60,10 @@ def find(reader: Reader, handoff_id: str) -> HandoffRecord | None:
 
 def lock(tx: Transaction, handoff_id: str) -> HandoffRecord | None:
     """The handoff, locked until the end of the transaction."""
-    return _record(tx, tx.lock(_BY_ID, handoff_id=handoff_id))
+    record = _record(tx, tx.lock(_BY_ID, handoff_id=handoff_id))
+    if record is not None:
+        tx.not_before(record.history[-1].at)
+    return record
 
 
 def find_creation(reader: Reader, creation_hash: bytes) -> HandoffRecord | None:
@@ -69,7 +74,12 @@ def find_creation(reader: Reader, creation_hash: bytes) -> HandoffRecord | None:
 
 def forget_creation(tx: Transaction, creation_hash: bytes) -> None:
     """Free a nonce whose day is over, though the sweep has not come by."""
-    tx.execute(_FORGET_CREATION, known_hash=creation_hash)
+    tx.write(_FORGET_CREATION, known_hash=creation_hash)
+
+
+def lock_gate(tx: Transaction) -> None:
+    """Let nobody else count the live handoffs before this transaction is over."""
+    tx.lock(_GATE, _HOLD_GATE, name="handoff_gate")
 
 
 def live(reader: Reader, now: int) -> tuple[int, int | None]:
@@ -108,7 +118,7 @@ def add(tx: Transaction, record: HandoffRecord, creation_hash: bytes | None) -> 
 def advance(tx: Transaction, record: HandoffRecord) -> None:
     """Store the last line of a locked handoff's history."""
     _add_line(tx, record)
-    tx.execute(_ADVANCE, known_id=record.handoff_id, **_standing(record))
+    tx.write(_ADVANCE, known_id=record.handoff_id, **_standing(record))
 
 
 def _standing(record: HandoffRecord) -> dict[str, Value]:
@@ -122,7 +132,7 @@ def _standing(record: HandoffRecord) -> dict[str, Value]:
 
 def _add_line(tx: Transaction, record: HandoffRecord) -> None:
     entry = record.history[-1]
-    tx.execute(
+    tx.write(
         _ADD_LINE,
         handoff_id=record.handoff_id,
         version=record.version,

@@ -8,15 +8,15 @@ import pytest
 
 from tests.real.api import Answer, Api
 from tests.real.handoffs import PATH, Made, at_once, bearer, look, make, move, own_tokens
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 ROUNDS = 200
 MOVERS = 64
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer() as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request):
+    with RunningServer(engine=request.param) as running:
         yield running
 
 
@@ -167,3 +167,10 @@ def test_nonces_histories_and_creations_survive_a_restart() -> None:
         )
         assert look(api, made).body | {"seconds_left": 0} == before | {"seconds_left": 0}
         assert api.post(PATH, payload={"a": 1}, headers=None, **mine)["repeated"] is True
+
+
+def test_past_the_live_limit_not_one_of_many_creators_at_once_gets_in() -> None:
+    for engine in ENGINES:
+        with RunningServer(engine=engine, environment={"FENCEPOST_LIMIT_LIVE_HANDOFFS": "5"}) as server:
+            answers = at_once(server, [lambda own: own.post(PATH, payload=1)] * 24)
+        assert sorted(answer.status for answer in answers) == [201] * 5 + [503] * 19

@@ -8,12 +8,12 @@ import pytest
 
 from tests.real.api import Api
 from tests.real.handoffs import PATH, UNKNOWN, Made, bearer, look, make, move, own_tokens, wait
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer() as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request):
+    with RunningServer(engine=request.param) as running:
         yield running
 
 

@@ -14,16 +14,16 @@ import pytest
 
 from tests.real.api import Answer, Api
 from tests.real.handoffs import Made, at_once, bearer, look, make, move, wait, waiting
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 QUICK_ROUNDS = 800
 ALL_ROUNDS = 5_000
 PAIRS = 8
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer(environment={"FENCEPOST_LIMIT_LIVE_HANDOFFS": "100000"}) as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request):
+    with RunningServer(engine=request.param, environment={"FENCEPOST_LIMIT_LIVE_HANDOFFS": "100000"}) as running:
         yield running
 
 
