@@ -16,7 +16,7 @@ from tests.real.api import Answer, Api
 from tests.real.handoffs import Made, at_once, bearer, look, make, move, wait, waiting
 from tests.real.server import ENGINES, RunningServer
 
-QUICK_ROUNDS = 800
+QUICK_ROUNDS = 400
 ALL_ROUNDS = 5_000
 PAIRS = 8
 
@@ -212,7 +212,7 @@ def test_versions_never_go_back_for_one_who_waits_and_reads_in_turn(server, api)
 # ------------------------------------------------------------------------------------------------------ nobody is kept
 
 
-def test_expiry_ends_a_wait_with_410(server) -> None:
+def test_expiry_ends_a_wait_with_410() -> None:
     with RunningServer() as own, Api(own.port) as api:
         made = make(api, ttl_seconds=60)
         with waiting(own, made, 25) as answers:
