@@ -63,9 +63,8 @@ class Watch(Generic[S]):
         is_older = seen is not None and self.seen is not None and seen.is_older_than(self.seen)
         is_news = not is_older and _mark(seen) != _mark(self.seen)
         if is_news:
+            self.seen = seen  # else the one known already is kept, for many hold on to it
             self.encoded = {}
-        if not is_older:
-            self.seen = seen
         to_ring, self.newcomers = tuple(self.rings) if is_news else self.newcomers, []
         for ring in to_ring:
             ring()

@@ -19,8 +19,9 @@ from app.push.hub import Hub
 from app.push.sources import Handoffs, HandoffSeen, LeaseSeen, OpenFeed, RightsEnded, no_feeds
 from app.tokens import random_fraction
 from app.web.frames import FRAMES_PER_SECOND, LARGEST_MESSAGE, Closing, ping_frame, text_frame
+from app.web.patrol import Patrol
 from app.web.sock import Library
-from app.web.socket import PATIENCE_SECONDS, TOO_SLOW
+from app.web.socket import PATIENCE_SECONDS
 from app.web.subscription import Refusal, Subscription, subscribe
 from app.wire import stream_frames as frames
 from app.wire.stream import (
@@ -42,7 +43,6 @@ SOCKETS = "stream:sockets"
 MOST_SUBSCRIPTIONS = 256
 _MOST_REFUSED = 100
 _BATCH_BYTES = 16 * 1024
-_LOOK_AT_QUEUE_SECONDS = 2.0
 _SPREAD_MS = 2000
 
 MALFORMED = Closing(4001, "a frame must be one JSON object in text")
@@ -80,6 +80,10 @@ class Desk:
     lease_board: Board[LeaseSeen]
     open_feed: OpenFeed = no_feeds
     pace: Pace = field(default_factory=Pace)
+    patrol: Patrol = field(default_factory=Patrol)
+
+
+NO_COOKIES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Rights:
     """What the upgrade brought: a default token, cookies, and the one handoff that this route is for."""
 
     bearer: str | None = None
-    cookies: Mapping[str, str] = field(default_factory=dict)
+    cookies: Mapping[str, str] = field(default_factory=lambda: NO_COOKIES)
     only_handoff: str | None = None
 
 
@@ -104,7 +108,6 @@ class Session:
         "_heartbeat_at",
         "_library",
         "_old_at",
-        "_queue_at",
         "_refused",
         "_socket",
         "_subscriptions",
@@ -125,7 +128,6 @@ class Session:
         self._born_at = monotonic()
         self._heartbeat_at = self._born_at + _about(desk.pace.heartbeat)
         self._old_at = self._born_at + _about(desk.pace.age)
-        self._queue_at: float | None = None
 
     # ------------------------------------------------------------------------------------- the whole
 
@@ -194,8 +196,6 @@ class Session:
         until = min(self._heartbeat_at, self._old_at, self._socket.last_byte_at + pace.silence)
         if not self._has_subscribed:
             until = min(until, self._born_at + pace.first_subscription)
-        if self._queue_at is not None:
-            until = min(until, self._queue_at)
         if self._library.input_buffer or self._socket.verdict is not None or self._desk.hub.stopping:
             return
         self._bell.wait(max(0.0, until - monotonic()))
@@ -213,14 +213,6 @@ class Session:
             return NOTHING_VALID
         if now >= self._old_at:
             return OLD
-        return self._look_at_queue(now)
-
-    def _look_at_queue(self, now: float) -> Closing | None:
-        if self._queue_at is None or now < self._queue_at:
-            return None
-        if self._socket.is_stuck():
-            return TOO_SLOW
-        self._queue_at = now + _LOOK_AT_QUEUE_SECONDS if self._socket.has_queue() else None
         return None
 
     # --------------------------------------------------------------------------------------- hearing
@@ -304,7 +296,7 @@ class Session:
         if self._batch:
             batch, self._batch = self._batch, []
             self._socket.write(batch[0] if len(batch) == 1 else b"".join(batch))
-            self._queue_at = self._queue_at or monotonic() + _LOOK_AT_QUEUE_SECONDS
+            self._desk.patrol.visit(self._socket)
 
     def _hello(self) -> bytes:
         pace = self._desk.pace

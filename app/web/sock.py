@@ -6,15 +6,17 @@ one that names the guarded socket and holds only the headers of the handshake (n
 label but ours, nothing that its parser could stumble over).
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import gevent
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, g, request
 from flask_sock import Sock
 
 from app.web.socket import PATIENCE_SECONDS, GuardedSocket
+
+_log = logging.getLogger("fencepost.web")
 
 SUBPROTOCOL = "fencepost.v1"
 _SOCKET_NAMES = ("werkzeug.socket", "gunicorn.socket")
@@ -33,8 +35,22 @@ class Bell(Protocol):
     def wait(self, timeout: float | None = None) -> bool: ...
 
 
+class Handshake(Protocol):
+    """The part of the protocol engine that is over with the 101."""
+
+    def events(self) -> tuple[object, ...]: ...
+
+
+class Engine(Protocol):
+    """wsproto's connection."""
+
+    handshake: Handshake
+
+
 class Library(Protocol):
     """What we use of simple-websocket's server side."""
+
+    ws: Engine
 
     sock: GuardedSocket
     event: Bell
@@ -51,16 +67,29 @@ class ReaderGreenlet:
         self._target = target
 
     def start(self) -> None:
-        """Read from the next turn of the loop on."""
-        gevent.spawn(self._run)
+        """Read from the next turn of the loop on. A raw greenlet: it lives as long as the socket and must be small."""
+        gevent.spawn_raw(self._run)
 
     def _run(self) -> None:
         library: Library = self._target.__self__  # type: ignore[attr-defined]  # a method of the library's object
         try:
             self._target()
+        except Exception:  # noqa: BLE001 - nobody awaits a raw greenlet, so it tells the log itself
+            _log.exception("reading a stream failed")
         finally:
             library.connected = False
             library.sock.close()
+
+
+class HandshakeOver:
+    """In place of the HTTP parser, which weighs more than the rest of an open connection's protocol state."""
+
+    def events(self) -> tuple[object, ...]:
+        """None ever."""
+        return ()
+
+
+_OVER = HandshakeOver()
 
 
 OPTIONS = {
@@ -95,18 +124,20 @@ class GuardedRoutes:
 
 def add_socket(blueprint: Blueprint, path: str, guard: Guard, converse: Callable[..., None]) -> None:
     """Serve a WebSocket at `path`: `guard(view, arguments)` first, `converse(library, **arguments)` after the 101."""
-    Sock().route(path, bp=GuardedRoutes(blueprint, guard))(converse)
+
+    def hold(library: Library, **arguments: Any) -> None:
+        request.environ = g.pop("environ")
+        library.environ = {}
+        library.ws.handshake = _OVER
+        converse(library, **arguments)
+
+    Sock().route(path, bp=GuardedRoutes(blueprint, guard))(hold)
 
 
-@contextmanager
-def handshake_environment(patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Within it, the current request shows flask-sock the guarded socket and a minimal handshake."""
-    real = request.environ
-    request.environ = slim_environment(real, patience_seconds)
-    try:
-        yield
-    finally:
-        request.environ = real
+def show_guarded_socket(patience_seconds: float = PATIENCE_SECONDS) -> None:
+    """Until the 101, let flask-sock see the guarded socket and a minimal handshake as the request's environment."""
+    g.environ = request.environ
+    request.environ = slim_environment(request.environ, patience_seconds)
 
 
 def slim_environment(environ: dict[str, Any], patience_seconds: float) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class GuardedSocket:
         """Why the socket must be closed, once the peer or the kernel gave a reason."""
         self.is_reader_done = False
         self.last_byte_at = monotonic()
+        raw.settimeout(None)  # the server's own deadlines for heads and answers are over
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
         if raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,13 +135,15 @@ class GuardedSocket:
         if self._room is not None and self._unread() < MOST_UNREAD:
             self._room.set()
 
-    def is_stuck(self) -> bool:
-        """Whether something waits in the kernel and the peer has taken nothing for the length of our patience."""
-        return self._seconds_without_progress() >= self._patience
-
-    def has_queue(self) -> bool:
-        """Whether something waits in the kernel."""
-        return queued_bytes(self._raw) > 0
+    def must_be_watched(self) -> bool:
+        """Whether something still waits in the kernel. If it has for the length of our patience: `verdict`."""
+        queued = queued_bytes(self._raw)
+        if not queued or self.is_reader_done or self._is_closing:
+            return False
+        if self._seconds_without_progress(queued) < self._patience:
+            return True
+        self._end(TOO_SLOW)
+        return False
 
     def abandon(self) -> None:
         """Let nobody wait for the peer any more: the server stops."""
@@ -216,15 +219,17 @@ class GuardedSocket:
 
     def _await_room(self, length: int) -> None:
         nap = _SHORTEST_NAP
-        if not queued_bytes(self._raw):
+        queued = queued_bytes(self._raw)
+        if not queued:
             self._progress_at = monotonic()
-        while (queued := queued_bytes(self._raw)) and queued + length > MOST_QUEUED and not self._is_abandoned:
-            self._check_progress()
+        while queued and queued + length > MOST_QUEUED and not self._is_abandoned:
+            self._check_progress(queued)
             gevent.sleep(nap)
             nap = min(2 * nap, _LONGEST_NAP)
+            queued = queued_bytes(self._raw)
 
     def _await_writable(self) -> None:
-        self._check_progress()
+        self._check_progress(queued_bytes(self._raw))
         if self._is_abandoned:
             raise Stuck("given up")
         try:
@@ -232,15 +237,14 @@ class GuardedSocket:
         except TimeoutError:
             return
 
-    def _check_progress(self) -> None:
+    def _check_progress(self, queued: int) -> None:
         if self.is_reader_done:
             raise ConnectionResetError("the peer hung up")
-        if self.is_stuck():
+        if self._seconds_without_progress(queued) >= self._patience:
             self._end(TOO_SLOW)
             raise Stuck("no progress")
 
-    def _seconds_without_progress(self) -> float:
-        queued = queued_bytes(self._raw)
+    def _seconds_without_progress(self, queued: int) -> float:
         acknowledged = self._written - queued
         now = monotonic()
         if not queued or acknowledged > self._acknowledged:

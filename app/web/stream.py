@@ -16,8 +16,8 @@ from flask import Blueprint, Flask, Response, g, request
 from app.push.seats import Full, Seats
 from app.web.connection import Connection
 from app.web.edge import Call, Edge, respond
-from app.web.session import Desk, Rights, Session
-from app.web.sock import OPTIONS, SUBPROTOCOL, Library, View, add_socket, handshake_environment, offered_labels
+from app.web.session import NO_COOKIES, Desk, Rights, Session
+from app.web.sock import OPTIONS, SUBPROTOCOL, Library, View, add_socket, offered_labels, show_guarded_socket
 from app.web.subscription import HANDOFF_ID
 from app.wire import errors
 from app.wire.codes import Code
@@ -45,7 +45,8 @@ class Gate:
             return answer
         g.rights = _rights(request.environ, arguments.get("handoff_id"))
         try:
-            with self._seats.seat(), handshake_environment(self._desk.pace.patience):
+            with self._seats.seat():
+                show_guarded_socket(self._desk.pace.patience)
                 response = view(**arguments)
         except Full as full:
             return respond(errors.too_many_waiters(full.retry_after_seconds))
@@ -114,7 +115,8 @@ def _rights(environ: Mapping[str, Any], only_handoff: str | None) -> Rights:
         bearer = _bearer(environ)
     except Refused:
         bearer = None
-    return Rights(bearer, dict(request.cookies), only_handoff)
+    cookies = dict(request.cookies) if "HTTP_COOKIE" in environ else NO_COOKIES
+    return Rights(bearer, cookies, only_handoff)
 
 
 def blueprint(app: Flask, edge: Edge, seats: Seats, origins: Origins, desk: Desk) -> Blueprint:

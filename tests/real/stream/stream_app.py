@@ -30,7 +30,7 @@ from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
 from app.web.log import Pen, RequestLog  # noqa: E402
 from app.web.session import Desk, Pace, Session  # noqa: E402
-from app.web.sock import Library, ReaderGreenlet, add_socket, handshake_environment  # noqa: E402
+from app.web.sock import Library, ReaderGreenlet, add_socket, show_guarded_socket  # noqa: E402
 from app.web.socket import GuardedSocket  # noqa: E402
 from app.web.stream import blueprint  # noqa: E402
 from app.web.subscription import Subscription  # noqa: E402
@@ -223,8 +223,8 @@ def blast(library: Library) -> None:
 
 
 def unguarded(view: Any, arguments: Any) -> Response:
-    with handshake_environment():
-        return view(**arguments)
+    show_guarded_socket()
+    return view(**arguments)
 
 
 test_routes = Blueprint("test", __name__)

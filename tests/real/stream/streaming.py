@@ -18,6 +18,8 @@ class StreamServer:
             "TEST_SEATS": str(seats),
             "FENCEPOST_LIMIT_WAITERS": "15000",
             "FENCEPOST_LOG_LEVEL": "warning",
+            "FENCEPOST_HEADER_DEADLINE_SECONDS": "2",
+            "FENCEPOST_ANSWER_DEADLINE_SECONDS": "2",
         }
         self.running = RunningServer(
             environment=environment, application="tests.real.stream.stream_app:application", await_path="/test/tick"

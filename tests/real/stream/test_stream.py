@@ -201,6 +201,18 @@ def test_unsub_ends_the_changes(server: StreamServer) -> None:
     ws.close()
 
 
+def test_an_idle_socket_outlives_the_deadlines_of_requests(server: StreamServer) -> None:
+    [id] = server.make(states=STATES)
+    ws = RawSocket(server.port)
+    ws.send({"t": "sub", "id": "a", "handoff": id, "token": "o" + id})
+    assert ws.next("live")
+    assert ws.is_silent(3)  # the test server gives heads and answers 2 s
+    assert not ws.is_at_end
+    server.post("move", ids=[id])
+    assert ws.next("chg")["version"] == 2
+    ws.close()
+
+
 def test_two_sockets_on_one_handoff_are_independent(server: StreamServer) -> None:
     [id] = server.make(states=STATES)
     pair = [RawSocket(server.port) for _ in range(2)]
