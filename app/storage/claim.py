@@ -59,7 +59,7 @@ def action(reader: Reader, claim_hash: bytes) -> Action | None:
 
 def save(tx: Transaction, action: Action, record: ClaimRecord) -> None:
     """Write the whole record of a locked action."""
-    tx.execute(
+    tx.write(
         _SAVE,
         claim_hash=action.claim_hash,
         namespace_hash=action.namespace_hash,

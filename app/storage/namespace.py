@@ -64,12 +64,12 @@ def add(tx: Transaction, namespace_hash: bytes, record: NamespaceRecord) -> bool
 
 def set_token(tx: Transaction, namespace_hash: bytes, record: NamespaceRecord) -> None:
     """Write the record's token over the old one."""
-    tx.execute(_SET_TOKEN, of_namespace=namespace_hash, new_token_hash=record.token_hash)
+    tx.write(_SET_TOKEN, of_namespace=namespace_hash, new_token_hash=record.token_hash)
 
 
 def note_end(tx: Transaction, namespace_hash: bytes, ended_at: int) -> None:
     """Remember that a claim that is about to be removed had ended then."""
-    tx.execute(_ENDED, of_namespace=namespace_hash, ended_at=ended_at)
+    tx.write(_ENDED, of_namespace=namespace_hash, ended_at=ended_at)
 
 
 def remove(tx: Transaction, namespace_hash: bytes) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.real.api import Answer
 from tests.real.oncecalls import YEAR, Once, at_once, fresh
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 pytestmark = pytest.mark.real
 
@@ -17,9 +17,9 @@ CLAIM_MEMBERS = ["status", "namespace", "action_key", "claimed_at", "claimed_at_
 CLAIM_MEMBERS += ["expires_at_timestamp", "claim_token", "fencing_token", "attempt", "receipt"]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with RunningServer() as running:
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    with RunningServer(engine=request.param) as running:
         yield running
 
 
@@ -326,7 +326,17 @@ def test_of_a_hundred_parallel_holders_one_is_claimed(once: Once, lease: int | N
     assert Counter(answer["status"] for answer in answers) == {"claimed": 1, refused: 99}
 
 
-def test_strong_names_can_be_demanded(tmp_path: Any) -> None:
+def test_two_workers_of_one_database_let_one_claim_through() -> None:
+    with RunningServer(engine="postgresql", environment={"FENCEPOST_WORKERS": "2"}) as server:
+        first = at_once(server.port, 40, namespace="strangers", action_key="one")
+        assert Counter(answer["status"] for answer in first) == {"claimed": 1, "forbidden": 39}
+        (token,) = [answer["namespace_token"] for answer in first if "namespace_token" in answer.body]
+        for action in ("two", "three"):
+            answers = at_once(server.port, 40, namespace="strangers", action_key=action, namespace_token=token)
+            assert Counter(answer["status"] for answer in answers) == {"claimed": 1, "held": 39}
+
+
+def test_strong_names_can_be_demanded() -> None:
     with RunningServer(environment={"FENCEPOST_ONCE_STRONG_NAMES": "on"}) as strict, Once(strict.port) as api:
         refused = api.once("")
         assert code(refused) == (400, "weak_namespace")

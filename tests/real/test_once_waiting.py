@@ -1,5 +1,6 @@
 """Waiting claims on a real server: told of completion, release and lapse, passed over when gone, answered at stop."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +10,7 @@ import pytest
 
 from tests.real.api import Answer, open_request
 from tests.real.oncecalls import Once
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 pytestmark = pytest.mark.real
 
@@ -17,9 +18,15 @@ Wait = Callable[..., "Future[Answer]"]
 PARKED_SECONDS = 0.7
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def server(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    with RunningServer(engine=request.param) as running:
+        yield running
+
+
 @pytest.fixture
-def once(server: RunningServer) -> Iterator[Once]:
-    with Once(server.port) as api:
+def once(server: RunningServer, request: pytest.FixtureRequest) -> Iterator[Once]:
+    with Once(server.port, namespace=request.node.name) as api:
         api.claim("founding")
         yield api
 
@@ -30,7 +37,7 @@ def wait(once: Once) -> Iterator[Wait]:
     with ThreadPoolExecutor(20) as pool:
 
         def call(**members: Any) -> Answer:
-            with Once(once.port, token=once.token) as api:
+            with Once(once.port, once.namespace, once.token) as api:
                 return api.claim(**members)
 
         def start(**members: Any) -> "Future[Answer]":
@@ -73,7 +80,8 @@ def test_a_lapse_lets_the_first_in_line_take_over(once: Once, wait: Wait, server
 
 def test_a_caller_that_hung_up_is_never_granted(once: Once, wait: Wait) -> None:
     once.claim()
-    body = f'{{"namespace":"billing","action_key":"charge-1042","namespace_token":"{once.token}","wait_seconds":25}}'
+    names = {"namespace": once.namespace, "action_key": "charge-1042", "namespace_token": once.token}
+    body = json.dumps({**names, "wait_seconds": 25})
     gone = open_request(once.port, "/once-key", body)
     time.sleep(PARKED_SECONDS)
     second = wait()
@@ -84,6 +92,7 @@ def test_a_caller_that_hung_up_is_never_granted(once: Once, wait: Wait) -> None:
 
 
 def test_a_stopping_server_answers_those_who_wait(once: Once, wait: Wait, server: RunningServer) -> None:
+    """The last one: it ends the server."""
     once.claim()
     waiting = [wait() for _ in range(3)]
     began = time.monotonic()
