@@ -11,6 +11,8 @@ from time import monotonic, sleep
 
 import pytest
 
+from tests.real.cluster import lasting_processes
+
 _PATIENCE_SECONDS = 10.0
 
 
@@ -23,7 +25,7 @@ def _running() -> set[str]:
             processes.update(f"process {pid}" for pid in task.read_text(encoding="ascii").split())
         except OSError:  # the thread ended while we looked
             continue
-    return threads | processes
+    return threads | processes - {f"process {pid}" for pid in lasting_processes()}
 
 
 def _left(before: set[str]) -> set[str]:

@@ -109,3 +109,11 @@ def shared_cluster() -> Cluster:
     cluster = Cluster()
     atexit.register(cluster.close)
     return cluster
+
+
+def lasting_processes() -> set[int]:
+    """The shared cluster's process, if it runs: whichever test came first started it for all."""
+    if not shared_cluster.cache_info().currsize:
+        return set()
+    process = shared_cluster().process
+    return set() if process is None else {process.pid}
