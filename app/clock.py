@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 MICROSECONDS = 1_000_000
+_BELIEVED_MICROSECONDS = 10 * MICROSECONDS
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -74,6 +75,31 @@ class SteadyClock:
         behind = instant - self.now()
         if behind > 0:
             self._origin += behind
+
+    def now(self) -> int:
+        return self._origin + _boot_microseconds() + self._offset()
+
+
+class DatabaseClock:
+    """The database's clock as last told, carried on by the boot-time clock: for timers, never for decisions.
+
+    What is told arrives late by the way from the database, so the earliest of the last seconds' is believed. Machines
+    whose own clocks are minutes apart agree by it. It goes back only where the database's clock does.
+    """
+
+    def __init__(self, offset: Callable[[], int] = no_offset) -> None:
+        self._offset = RisingOffset(offset)
+        self._origin = time.time_ns() // 1000 - _boot_microseconds()
+        self._believed_at = -_BELIEVED_MICROSECONDS
+
+    def told(self, instant: int) -> int:
+        """Take an instant that the database said just now; the same with test mode's offset."""
+        since_boot = _boot_microseconds()
+        origin = instant - since_boot
+        is_stale = since_boot - self._believed_at >= _BELIEVED_MICROSECONDS
+        if is_stale or origin > self._origin or self._origin - origin > MICROSECONDS:
+            self._origin, self._believed_at = origin, since_boot
+        return instant + self._offset()
 
     def now(self) -> int:
         return self._origin + _boot_microseconds() + self._offset()

@@ -10,7 +10,7 @@ from gevent import monkey
 
 from app import __version__
 from app.background import Sweeper
-from app.clock import SteadyClock
+from app.clock import Clock, DatabaseClock, SteadyClock
 from app.mcp import claim as mcp_claim
 from app.mcp import handoff as mcp_handoff
 from app.mcp import lease as mcp_lease
@@ -109,11 +109,10 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     """
     receipts = _receipts(settings)
     app = Application()
-    clock = SteadyClock(offset_from(settings.test_clock_file if settings.test_mode else None))
     failpoint_file = settings.test_failpoints if settings.test_mode else None
     failpoints = Failpoints(failpoint_file, monkey.get_original("time", "sleep"))
     hub = Hub()
-    engine = _open_engine(settings, app, clock, failpoints, hub)
+    engine, clock = _open_engine(settings, app, failpoints, hub)
     nap = _TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0
     deadlines = Deadlines(clock, hub, longest_nap_seconds=nap)
     seats = Seats(settings.limit_waiters)
@@ -167,7 +166,7 @@ def _edge(app: Application, settings: Settings, requests: DailyLimit) -> Edge:
     return Edge(requests, policy, body_deadline_seconds=settings.body_deadline_seconds)
 
 
-def _desk(hub: Hub, clock: SteadyClock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases) -> Desk:
+def _desk(hub: Hub, clock: Clock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases) -> Desk:
     source = HandoffSource(handoffs)
     return Desk(
         hub=hub,
@@ -178,18 +177,23 @@ def _desk(hub: Hub, clock: SteadyClock, deadlines: Deadlines, handoffs: Handoffs
     )
 
 
-def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failpoints: Failpoints, hub: Hub) -> Engine:
+def _open_engine(settings: Settings, app: Application, failpoints: Failpoints, hub: Hub) -> tuple[Engine, Clock]:
+    """The store, and the clock that timers go by: the one that decides, or the nearest that is known of it."""
+    offset = offset_from(settings.test_clock_file if settings.test_mode else None)
     if not settings.is_sqlite:
-        return PostgresEngine(
+        of_database = DatabaseClock(offset)
+        postgres = PostgresEngine(
             settings.database_url,
-            offset=offset_from(settings.test_clock_file if settings.test_mode else None),
+            clock=of_database,
             failpoints=Failpoints(settings.test_failpoints if settings.test_mode else None, gevent.sleep),
             on_commit=hub.committed,
             deadline_seconds=settings.write_deadline_seconds,
             connections=settings.postgres_connections,
             allow_weak_durability=settings.allow_weak_durability,
         )
-    return SqliteEngine(
+        return postgres, of_database
+    clock = SteadyClock(offset)
+    sqlite = SqliteEngine(
         settings.sqlite_file,
         clock=clock,
         failpoints=failpoints,
@@ -198,6 +202,7 @@ def _open_engine(settings: Settings, app: Application, clock: SteadyClock, failp
         write_deadline_seconds=settings.write_deadline_seconds,
         lock_wait_seconds=5.0,
     )
+    return sqlite, clock
 
 
 def _receipts(settings: Settings) -> Receipts:

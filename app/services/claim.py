@@ -211,10 +211,9 @@ class Claims:
         shown = _shown_hash(namespace_token)
 
         def query(reader: Reader) -> core.ClaimStatus | NamespaceForbidden:
-            entered = owners.enter(namespaces.find(reader, action.namespace_hash), shown)
-            if isinstance(entered, NamespaceForbidden):
-                return entered
-            return core.status(storage.find(reader, action.claim_hash), reader.now())
+            namespace, claim = storage.look_up(reader, action)
+            entered = owners.enter(namespace, shown)
+            return entered if isinstance(entered, NamespaceForbidden) else core.status(claim, reader.now())
 
         return self._engine.read(query)
 
@@ -278,13 +277,12 @@ class Claims:
 
     def _look(self, visit: _Visit) -> _Tried | None:
         def query(reader: Reader) -> _Tried | None:
-            record = namespaces.find(reader, visit.action.namespace_hash)
+            record, claim = storage.look_up(reader, visit.action)
             if record is None:
                 return None
             entered = owners.enter(record, visit.shown_hash)
             if isinstance(entered, NamespaceForbidden):
                 return _Tried(entered)
-            claim = storage.find(reader, visit.action.claim_hash)
             tried = _Tried(core.claim(claim, visit.ask, _no_fence, reader.now()))
             return None if _is_taken(tried) else tried
 
@@ -304,10 +302,10 @@ class Claims:
         decision: Callable[[core.ClaimRecord | None, int], _Decided],
     ) -> _Decided | NamespaceForbidden:
         def operation(tx: Transaction) -> _Decided | NamespaceForbidden:
-            entered = owners.enter(namespaces.share(tx, action.namespace_hash), shown_hash)
+            namespace, record = storage.lock_as_owner(tx, action, shown_hash)
+            entered = owners.enter(namespace, shown_hash)
             if isinstance(entered, NamespaceForbidden):
                 return entered
-            record = storage.lock(tx, action.claim_hash)
             tx.failpoint("after-lock")
             outcome = decision(record, tx.now())
             tx.failpoint("after-decide")

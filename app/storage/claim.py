@@ -3,12 +3,14 @@
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, exists, select
 
 from app.core.claim import ClaimRecord
-from app.storage.engine import Reader, Transaction
+from app.core.namespace import NamespaceRecord
+from app.storage import namespace as namespaces
+from app.storage.engine import Lock, Reader, Transaction
 from app.storage.statement import Row, Statement, insert_if_absent, upsert
-from app.storage.tables import claim
+from app.storage.tables import claim, once_namespace
 
 _NAMES = [field.name for field in fields(ClaimRecord)]
 _values = attrgetter(*_NAMES)  # dataclasses.astuple copies deeply, at half the cost of the whole operation
@@ -17,6 +19,15 @@ _EMPTY = {"namespace_hash": b"", "namespace": b"", "action_key": b"", "claimant_
 _ZERO = dict.fromkeys(("fence", "attempt", "claimed_at", "changed_at", "expires_at", "conflicts"), 0)
 
 _SELECT = Statement(select(*(claim.c[name] for name in _NAMES)).where(claim.c.claim_hash == bindparam("claim_hash")))
+_SELECT_OF_OWNER = Statement(
+    select(*(claim.c[name] for name in _NAMES)).where(
+        claim.c.claim_hash == bindparam("claim_hash"),
+        exists().where(
+            once_namespace.c.namespace_hash == bindparam("namespace_hash"),
+            once_namespace.c.token_hash == bindparam("token_hash"),
+        ),
+    )
+)
 _SELECT_ACTION = Statement(
     select(claim.c.namespace_hash, claim.c.namespace, claim.c.action_key).where(
         claim.c.claim_hash == bindparam("claim_hash")
@@ -51,6 +62,28 @@ def find(reader: Reader, claim_hash: bytes) -> ClaimRecord | None:
     return _record(reader.one(_SELECT, claim_hash=claim_hash))
 
 
+def lock_as_owner(
+    tx: Transaction, action: Action, token_hash: bytes | None
+) -> tuple[NamespaceRecord | None, ClaimRecord | None]:
+    """The namespace's lock shared and then, only for its owner, the claim locked, in one trip."""
+    found, claims = tx.trip(
+        namespaces.SHARE,
+        Lock(_SELECT_OF_OWNER),
+        namespace_hash=action.namespace_hash,
+        claim_hash=action.claim_hash,
+        token_hash=token_hash or b"",
+    )
+    return namespaces.record_of(_first(found)), _record(_first(claims))
+
+
+def look_up(reader: Reader, action: Action) -> tuple[NamespaceRecord | None, ClaimRecord | None]:
+    """Both as committed, without a lock."""
+    found, claims = reader.together(
+        namespaces.SELECT, _SELECT, namespace_hash=action.namespace_hash, claim_hash=action.claim_hash
+    )
+    return namespaces.record_of(_first(found)), _record(_first(claims))
+
+
 def action(reader: Reader, claim_hash: bytes) -> Action | None:
     """The names of the action with this digest, while its claim is stored."""
     row = reader.one(_SELECT_ACTION, claim_hash=claim_hash)
@@ -67,6 +100,10 @@ def save(tx: Transaction, action: Action, record: ClaimRecord) -> None:
         action_key=action.action_key,
         **dict(zip(_NAMES, _values(record), strict=True)),
     )
+
+
+def _first(rows: list[Row]) -> Row | None:
+    return rows[0] if rows else None
 
 
 def _record(row: Row | None) -> ClaimRecord | None:

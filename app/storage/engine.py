@@ -5,7 +5,8 @@ operation rang are signalled between the two. `read` looks without locks. The da
 clock of the embedded engine, is read inside: time is a part of what the store knows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from app.storage.statement import Row, Statement, Value
@@ -27,6 +28,14 @@ class Unavailable(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A step of a trip: lock the row that `select` names, as `Transaction.lock` does."""
+
+    select: Statement
+    insert: Statement | None = None
+
+
 class Reader(Protocol):
     """Plain reads of committed state."""
 
@@ -38,8 +47,16 @@ class Reader(Protocol):
         """Every row."""
         ...
 
+    def together(self, *statements: Statement, **parameters: Value) -> list[list[Row]]:
+        """The rows of each, in one trip to the database where it is far away. All take these parameters."""
+        ...
+
     def now(self) -> int:
         """The deciding instant, microseconds since the epoch, read at this call."""
+        ...
+
+    def not_before(self, instant: int) -> None:
+        """Never answer less than this from `now()`: the last change of the row, should the clock step back."""
         ...
 
 
@@ -54,8 +71,8 @@ class Transaction(Reader, Protocol):
         """Run it where nobody asks how many rows it touched; it may travel together with what follows."""
         ...
 
-    def not_before(self, instant: int) -> None:
-        """Never answer less than this from `now()`: the last change of the locked row, should the clock step back."""
+    def execute_each(self, statement: Statement, parameters: Sequence[dict[str, Value]]) -> list[int]:
+        """Run it once with each of these, in this order and in one trip; the number of rows each touched."""
         ...
 
     def lock(self, select: Statement, insert: Statement | None = None, **parameters: Value) -> Row | None:
@@ -65,6 +82,13 @@ class Transaction(Reader, Protocol):
         an empty row in its place and does nothing on conflict; it takes the same parameters. An engine that needs
         no such row does not run it. `select` is written without FOR UPDATE; the engine adds what its database needs.
         After this call `now()` is an instant at which the lock was held.
+        """
+        ...
+
+    def trip(self, *steps: Statement | Lock, **parameters: Value) -> list[list[Row]]:
+        """Read and lock in this order, in one trip, all with these parameters; the rows of each step.
+
+        A read sees what was committed when it ran: one that stands behind a lock sees what the lock protects.
         """
         ...
 

@@ -6,12 +6,12 @@ decision. The row is what a move locks.
 
 import json
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, func, insert, or_, select, update
 
 from app.core.handoff import NONCE_SECONDS, Entry, HandoffRecord, Offer
 from app.core.instants import SECOND
 from app.core.machine import Machine
-from app.storage.engine import Reader, Transaction
+from app.storage.engine import Lock, Reader, Transaction
 from app.storage.statement import Row, Statement, Value, insert_if_absent, insert_unless_taken
 from app.storage.tables import handoff, handoff_history, meta
 
@@ -19,13 +19,18 @@ _HANDOFF = [column.name for column in handoff.columns]
 _LINE = [column.name for column in handoff_history.columns]
 
 _BY_ID = Statement(select(handoff).where(handoff.c.handoff_id == bindparam("handoff_id")))
+_IS_PARTY = or_(handoff.c.owner_hash == bindparam("owner_hash"), handoff.c.receiver_hash == bindparam("receiver_hash"))
+_OF_PARTY = Statement(select(handoff).where(handoff.c.handoff_id == bindparam("handoff_id"), _IS_PARTY))
 _BY_CREATION = Statement(select(handoff.c.handoff_id).where(handoff.c.creation_hash == bindparam("creation_hash")))
-_KEYS = Statement(
-    select(handoff.c.owner_hash, handoff.c.receiver_hash).where(handoff.c.handoff_id == bindparam("handoff_id"))
-)
 _LINES = Statement(
     select(handoff_history)
     .where(handoff_history.c.handoff_id == bindparam("handoff_id"))
+    .order_by(handoff_history.c.version)
+)
+_LINES_OF_PARTY = Statement(
+    select(handoff_history)
+    .join(handoff, handoff.c.handoff_id == handoff_history.c.handoff_id)
+    .where(handoff_history.c.handoff_id == bindparam("handoff_id"), _IS_PARTY)
     .order_by(handoff_history.c.version)
 )
 _LIVE = Statement(
@@ -47,23 +52,26 @@ _FORGET_CREATION = Statement(
 )
 
 
-def keys(reader: Reader, handoff_id: str) -> tuple[bytes, bytes] | None:
-    """The digests of the owner's and the receiver's token."""
-    row = reader.one(_KEYS, handoff_id=handoff_id)
-    return None if row is None else (row[0], row[1])  # type: ignore[return-value]
-
-
 def find(reader: Reader, handoff_id: str) -> HandoffRecord | None:
     """The handoff as committed, without a lock."""
-    return _record(reader, reader.one(_BY_ID, handoff_id=handoff_id))
+    return _record(reader, *reader.together(_BY_ID, _LINES, handoff_id=handoff_id))
 
 
 def lock(tx: Transaction, handoff_id: str) -> HandoffRecord | None:
     """The handoff, locked until the end of the transaction."""
-    record = _record(tx, tx.lock(_BY_ID, handoff_id=handoff_id))
-    if record is not None:
-        tx.not_before(record.history[-1].at)
-    return record
+    return _record(tx, *tx.trip(Lock(_BY_ID), _LINES, handoff_id=handoff_id))
+
+
+def find_as_party(reader: Reader, handoff_id: str, *, owner_hash: bytes, receiver_hash: bytes) -> HandoffRecord | None:
+    """The handoff if one of its tokens has this digest. An unknown one and a wrong token look the same from here on."""
+    party: dict[str, Value] = {"handoff_id": handoff_id, "owner_hash": owner_hash, "receiver_hash": receiver_hash}
+    return _record(reader, *reader.together(_OF_PARTY, _LINES_OF_PARTY, **party))
+
+
+def lock_as_party(tx: Transaction, handoff_id: str, *, owner_hash: bytes, receiver_hash: bytes) -> HandoffRecord | None:
+    """The same, locked until the end of the transaction."""
+    party: dict[str, Value] = {"handoff_id": handoff_id, "owner_hash": owner_hash, "receiver_hash": receiver_hash}
+    return _record(tx, *tx.trip(Lock(_OF_PARTY), _LINES, **party))
 
 
 def find_creation(reader: Reader, creation_hash: bytes) -> HandoffRecord | None:
@@ -146,13 +154,12 @@ def _add_line(tx: Transaction, record: HandoffRecord) -> None:
     )
 
 
-def _record(reader: Reader, row: Row | None) -> HandoffRecord | None:
-    if row is None:
+def _record(reader: Reader, rows: list[Row], lines: list[Row]) -> HandoffRecord | None:
+    if not rows or not lines:  # the latter: removed between the two reads
         return None
-    found = dict(zip(_HANDOFF, row, strict=True))
-    history = tuple(_entry(line) for line in reader.all(_LINES, handoff_id=str(found["handoff_id"])))
-    if not history:  # removed between the two reads
-        return None
+    found = dict(zip(_HANDOFF, rows[0], strict=True))
+    history = tuple(_entry(line) for line in lines)
+    reader.not_before(history[-1].at)
     offer = Offer(
         handoff_id=str(found["handoff_id"]),
         owner_hash=found["owner_hash"],  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from sqlalchemy import bindparam, select
 
+from app.core.instants import SECOND
 from app.core.lease import LeaseRecord
 from app.storage.engine import Reader, Transaction
 from app.storage.statement import Row, Statement, Value, insert_if_absent, upsert
@@ -23,17 +24,17 @@ _SAVE = Statement(lambda dialect: upsert(dialect, lease))
 
 def lock(tx: Transaction, key_hash: bytes) -> LeaseRecord | None:
     """The record of a key that exists, locked; None where there is none."""
-    return _record(tx.lock(_SELECT, key_hash=key_hash))
+    return _record(tx, tx.lock(_SELECT, key_hash=key_hash))
 
 
 def lock_or_make(tx: Transaction, key_hash: bytes) -> LeaseRecord | None:
     """The same for a use case that will save a record: what it locks is there even for a key never seen."""
-    return _record(tx.lock(_SELECT, _HOLD_PLACE, key_hash=key_hash))
+    return _record(tx, tx.lock(_SELECT, _HOLD_PLACE, key_hash=key_hash))
 
 
 def find(reader: Reader, key_hash: bytes) -> LeaseRecord | None:
     """The record of a key as committed, without a lock."""
-    return _record(reader.one(_SELECT, key_hash=key_hash))
+    return _record(reader, reader.one(_SELECT, key_hash=key_hash))
 
 
 def save(tx: Transaction, key_hash: bytes, record: LeaseRecord) -> None:
@@ -41,7 +42,15 @@ def save(tx: Transaction, key_hash: bytes, record: LeaseRecord) -> None:
     tx.write(_SAVE, key_hash=key_hash, **dict(zip(_NAMES, _values(record), strict=True)))
 
 
-def _record(row: Row | None) -> LeaseRecord | None:
+def _record(reader: Reader, row: Row | None) -> LeaseRecord | None:
     if row is None or row[_FENCE] == 0:
         return None
-    return LeaseRecord(*row)  # type: ignore[arg-type]
+    record = LeaseRecord(*row)  # type: ignore[arg-type]
+    reader.not_before(_last_change(record))
+    return record
+
+
+def _last_change(record: LeaseRecord) -> int:
+    """When it was granted, renewed or completed. Whatever else ends an ownership cannot be undone by the clock."""
+    renewed_at = record.lease_expires_at - record.ttl_seconds * SECOND
+    return max(record.granted_at, renewed_at, record.completed_at or 0)

@@ -24,7 +24,7 @@ def used(tx: Transaction, counter_hash: bytes, day: int) -> int:
 
 def save(tx: Transaction, counter_hash: bytes, day: int, count: int) -> None:
     """Store a counter."""
-    tx.execute(_SAVE, counter_hash=counter_hash, day=day, used=count)
+    tx.write(_SAVE, counter_hash=counter_hash, day=day, used=count)
 
 
 def drop_before(tx: Transaction, day: int) -> int:

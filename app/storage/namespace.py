@@ -1,7 +1,7 @@
 """Who owns which once-key namespace.
 
 Every use case of a claim reads this row and nearly none writes it, so they share its lock: many claims of one
-namespace go on side by side, and only a rotation or the sweep waits for them and they for it. The order is always
+namespace go on side by side, and only a rotation or its removal waits for them and they for it. The order is always
 namespace, then claim.
 """
 
@@ -15,8 +15,8 @@ from app.storage.tables import once_namespace as namespace
 _ROW = select(namespace.c.token_hash, namespace.c.founded_at, namespace.c.last_ended_at).where(
     namespace.c.namespace_hash == bindparam("namespace_hash")
 )
-_SELECT = Statement(_ROW)
-_SHARE = Statement(_ROW.with_for_update(read=True))
+SELECT = Statement(_ROW)
+SHARE = Statement(_ROW.with_for_update(read=True, key_share=True))
 _INSERT = Statement(lambda dialect: insert_unless_taken(dialect, namespace))
 _SET_TOKEN = Statement(
     update(namespace)
@@ -37,17 +37,17 @@ _DELETE = Statement(delete(namespace).where(namespace.c.namespace_hash == bindpa
 
 def share(tx: Transaction, namespace_hash: bytes) -> NamespaceRecord | None:
     """The record, which nobody changes until this transaction ends; None where nobody owns the namespace."""
-    return _record(tx.one(_SHARE, namespace_hash=namespace_hash))
+    return record_of(tx.one(SHARE, namespace_hash=namespace_hash))
 
 
 def lock(tx: Transaction, namespace_hash: bytes) -> NamespaceRecord | None:
     """The record, locked against every other use case."""
-    return _record(tx.lock(_SELECT, namespace_hash=namespace_hash))
+    return record_of(tx.lock(SELECT, namespace_hash=namespace_hash))
 
 
 def find(reader: Reader, namespace_hash: bytes) -> NamespaceRecord | None:
     """The record as committed, without a lock."""
-    return _record(reader.one(_SELECT, namespace_hash=namespace_hash))
+    return record_of(reader.one(SELECT, namespace_hash=namespace_hash))
 
 
 def add(tx: Transaction, namespace_hash: bytes, record: NamespaceRecord) -> bool:
@@ -77,5 +77,6 @@ def remove(tx: Transaction, namespace_hash: bytes) -> int:
     return tx.execute(_DELETE, namespace_hash=namespace_hash)
 
 
-def _record(row: Row | None) -> NamespaceRecord | None:
+def record_of(row: Row | None) -> NamespaceRecord | None:
+    """The record of such a row."""
     return None if row is None else NamespaceRecord(*row)  # type: ignore[arg-type]

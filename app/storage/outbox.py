@@ -12,7 +12,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from app.core.outbox import Again, Delivery, Ending, Notice, Over
 from app.storage.engine import Reader, Transaction
-from app.storage.statement import Row, Statement
+from app.storage.statement import Row, Statement, Value
 from app.storage.tables import outbox
 
 TOPIC = "outbox"
@@ -159,7 +159,10 @@ def lapsed(reader: Reader, most: int) -> list[tuple[str, int]]:
 def drop(tx: Transaction, keys: list[tuple[str, int]]) -> int:
     """Delete those that have lapsed; how many."""
     now = tx.now()
-    return sum(tx.execute(_DROP, id=handoff_id, number=version, now=now) for handoff_id, version in keys)
+    each: list[dict[str, Value]] = [
+        {"id": handoff_id, "number": version, "now": now} for handoff_id, version in sorted(keys)
+    ]
+    return sum(tx.execute_each(_DROP, each))
 
 
 def _delivery(row: Row) -> Delivery:

@@ -1,8 +1,9 @@
 """What must be so before a PostgreSQL database is served from, and how the epoch rises.
 
-The fences' epoch belongs to one timeline of one cluster. A promoted standby has another timeline, a dump that was
-loaded elsewhere another cluster: either may have forgotten the last grants, so the epoch rises by one, under the lock
-of its row, before the next fence is drawn (etcd #13766: a counter that went back after a crash).
+The fences' epoch belongs to one table in one timeline of one cluster. A promoted standby has another timeline, a dump
+that was loaded elsewhere another cluster, one that was loaded here another table: each may have forgotten the last
+grants, so the epoch rises by one, under the lock of its row, before the next fence is drawn (etcd #13766: a counter
+that went back after a crash).
 """
 
 from typing import Any, cast
@@ -11,10 +12,13 @@ import psycopg
 
 from app.settings import StartRefused
 from app.storage.migrate import migrate, postgres_engine
-from app.storage.postgres_transaction import Anyone
+from app.storage.postgres_pool import Anyone
 from app.tokens import random_bytes
 
 _TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int"
+_PLACE_NAMES = ("cluster", "timeline", "table")
+_PLACE = f"SELECT system_identifier, {_TIMELINE}, 'meta'::regclass::oid::bigint FROM pg_control_system()"
+_PUT = "INSERT INTO meta (name, number) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET number = excluded.number"
 _OLDEST_SERVER = 140_000
 
 
@@ -35,14 +39,16 @@ def prepare(url: str, *, allow_weak_durability: bool) -> dict[str, object]:
 
 
 def raise_epoch(connection: Anyone) -> None:
-    """Raise the epoch by one if the cluster or its timeline is not the one the epoch belongs to."""
+    """Raise the epoch by one if this is not the place it belongs to."""
+    place = _place(connection)
+    if _is_at(_numbers(connection, ""), place):
+        return
     with connection.transaction():
-        kept = _numbers(connection, " WHERE name IN ('timeline', 'cluster', 'epoch') ORDER BY name FOR UPDATE")
-        now = {"timeline": _one(connection, f"SELECT {_TIMELINE}"), "cluster": _cluster(connection)}
-        if all(kept[name] == now[name] for name in now):
+        kept = _numbers(connection, " WHERE name = 'epoch' FOR UPDATE")
+        if _is_at(_numbers(connection, ""), place):
             return
-        for name, number in {**now, "epoch": kept["epoch"] + 1}.items():
-            connection.execute("UPDATE meta SET number = %s WHERE name = %s", (number, name))
+        for name, number in {**place, "epoch": kept["epoch"] + 1}.items():
+            connection.execute(_PUT, (name, number))
 
 
 def _check(connection: Anyone, *, allow_weak_durability: bool) -> dict[str, object]:
@@ -67,28 +73,27 @@ def _check(connection: Anyone, *, allow_weak_durability: bool) -> dict[str, obje
 
 
 def _first_numbers(connection: Anyone) -> None:
-    fresh = {
-        "epoch": 0,
-        "timeline": _one(connection, f"SELECT {_TIMELINE}"),
-        "cluster": _cluster(connection),
-        "identity": int.from_bytes(random_bytes(8), "big") >> 1,
-    }
+    if "epoch" in _numbers(connection, ""):
+        return
+    fresh = {**_place(connection), "epoch": 0, "identity": int.from_bytes(random_bytes(8), "big") >> 1}
     for name, number in fresh.items():
         connection.execute("INSERT INTO meta (name, number) VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, number))
 
 
-def _cluster(connection: Anyone) -> int:
-    """The cluster's identifier, given by initdb, as a signed 64-bit number."""
-    return _one(connection, "SELECT system_identifier FROM pg_control_system()")
+def _place(connection: Anyone) -> dict[str, int]:
+    """Where the numbers live: the cluster's identifier, given by initdb; its timeline; the table's number in it."""
+    row = connection.execute(cast(Any, _PLACE)).fetchone()
+    assert row is not None
+    return {name: int(str(number)) for name, number in zip(_PLACE_NAMES, row, strict=True)}
+
+
+def _is_at(kept: dict[str, int], place: dict[str, int]) -> bool:
+    return all(kept.get(name) == number for name, number in place.items())
 
 
 def _numbers(connection: Anyone, condition: str) -> dict[str, int]:
     rows = connection.execute(cast(Any, f"SELECT name, number FROM meta{condition}")).fetchall()
     return {str(name): int(cast(int, number)) for name, number in rows}
-
-
-def _one(connection: Anyone, query: str) -> int:
-    return int(_word(connection, query))
 
 
 def _word(connection: Anyone, query: str) -> str:

@@ -25,9 +25,16 @@ class SqliteReader:
         compiled = statement.compiled("sqlite")
         return self._execute(compiled.text, compiled.positional(parameters)).fetchall()
 
+    def together(self, *statements: Statement, **parameters: Value) -> list[list[Row]]:
+        """As the port says."""
+        return [self.all(statement, **parameters) for statement in statements]
+
     def now(self) -> int:
         """As the port says."""
         return self._clock.now()
+
+    def not_before(self, instant: int) -> None:
+        """As the port says: the one clock of this engine never steps back."""
 
 
 def serve_reads(lane: "Lane[object]", thread: int, connection: sqlite3.Connection, clock: Clock) -> None:

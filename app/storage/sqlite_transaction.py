@@ -5,9 +5,11 @@ instant read so far, and what of them the file knows already.
 """
 
 import sqlite3
+from collections.abc import Sequence
 
 from app.clock import Clock
 from app.storage import fence, meta
+from app.storage.engine import Lock
 from app.storage.sqlite_reads import SqliteReader
 from app.storage.statement import Row, Statement, Value
 from app.testmode import Failpoints
@@ -47,12 +49,17 @@ class SqliteTransaction(SqliteReader):
         """As the port says."""
         self.execute(statement, **parameters)
 
-    def not_before(self, instant: int) -> None:
-        """As the port says: the one clock of this engine never steps back."""
+    def execute_each(self, statement: Statement, parameters: Sequence[dict[str, Value]]) -> list[int]:
+        """As the port says."""
+        return [self.execute(statement, **each) for each in parameters]
 
     def lock(self, select: Statement, insert: Statement | None = None, **parameters: Value) -> Row | None:
         """As the port says: the transaction holds the whole file already."""
         return self.one(select, **parameters)
+
+    def trip(self, *steps: Statement | Lock, **parameters: Value) -> list[list[Row]]:
+        """As the port says."""
+        return [self.all(step.select if isinstance(step, Lock) else step, **parameters) for step in steps]
 
     def now(self) -> int:
         """As the port says; the largest instant ever read is what the clock mark will say."""

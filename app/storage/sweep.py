@@ -2,7 +2,8 @@
 
 A batch is chosen by a plain read of an index and deleted under a second look at the same condition, so a key that
 began a new life between the two is left alone (a sweep that deletes by key instead of by key and end would take a
-live lease with it).
+live lease with it). Whatever deletes several rows takes them in the order of their keys, so that two never wait for
+each other.
 """
 
 from sqlalchemy import bindparam, delete, select
@@ -41,7 +42,7 @@ def ended_leases(reader: Reader, most: int) -> list[bytes]:
 def drop_leases(tx: Transaction, key_hashes: list[bytes]) -> int:
     """Delete those whose lifecycle is over; how many."""
     now = tx.now()
-    return sum(tx.execute(_DROP_LEASE, key_hash=key_hash, now=now) for key_hash in key_hashes)
+    return sum(tx.execute_each(_DROP_LEASE, [{"key_hash": key_hash, "now": now} for key_hash in sorted(key_hashes)]))
 
 
 def over_handoffs(reader: Reader, most: int) -> list[str]:
@@ -51,10 +52,8 @@ def over_handoffs(reader: Reader, most: int) -> list[str]:
 
 def drop_handoffs(tx: Transaction, handoff_ids: list[str]) -> int:
     """Delete those that still are over, with their histories; how many."""
-    now = tx.now()
-    dropped = 0
-    for handoff_id in handoff_ids:
-        if tx.execute(_DROP_HANDOFF, handoff_id=handoff_id, now=now):
-            tx.execute(_DROP_HISTORY, handoff_id=handoff_id)
-            dropped += 1
-    return dropped
+    now, names = tx.now(), sorted(handoff_ids)
+    touched = tx.execute_each(_DROP_HANDOFF, [{"handoff_id": handoff_id, "now": now} for handoff_id in names])
+    dropped = [handoff_id for handoff_id, rows in zip(names, touched, strict=True) if rows]
+    tx.execute_each(_DROP_HISTORY, [{"handoff_id": handoff_id} for handoff_id in dropped])
+    return len(dropped)

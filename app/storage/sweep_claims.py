@@ -12,7 +12,7 @@ from app.core import namespace as core
 from app.core.instants import DAY_SECONDS, SECOND
 from app.storage import namespace as namespaces
 from app.storage.engine import Reader, Transaction
-from app.storage.statement import Statement
+from app.storage.statement import Statement, Value
 from app.storage.tables import claim, once_namespace
 
 Ended = tuple[bytes, bytes, int]
@@ -51,10 +51,10 @@ def drop_claims(tx: Transaction, ended: list[Ended]) -> int:
         ends[namespace_hash] = max(expires_at, ends.get(namespace_hash, 0))
     for namespace_hash in sorted(ends):
         namespaces.note_end(tx, namespace_hash, ends[namespace_hash])
-    return sum(
-        tx.execute(_DROP_CLAIM, claim_hash=claim_hash, expires_at=expires_at)
-        for _, claim_hash, expires_at in sorted(ended)
-    )
+    each: list[dict[str, Value]] = [
+        {"claim_hash": claim_hash, "expires_at": expires_at} for _, claim_hash, expires_at in sorted(ended)
+    ]
+    return sum(tx.execute_each(_DROP_CLAIM, each))
 
 
 def abandoned_namespaces(reader: Reader, most: int) -> list[bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from app.clock import DatabaseClock
 from app.core.instants import SECOND
 from app.core.outbox import Answered, Delivery
 from app.services.outbox import CLAIM_SECONDS, Outbox, announce
@@ -33,7 +34,9 @@ def offset() -> Offset:
 @pytest.fixture
 def engines(offset: Offset) -> Iterator[list[PostgresEngine]]:
     url = shared_cluster().database()
-    opened = [PostgresEngine(url, offset=offset, deadline_seconds=60.0, connections=2) for _ in range(PROCESSES)]
+    opened = [
+        PostgresEngine(url, clock=DatabaseClock(offset), deadline_seconds=60.0, connections=2) for _ in range(PROCESSES)
+    ]
     yield opened
     for engine in opened:
         engine.close()
