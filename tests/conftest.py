@@ -11,9 +11,9 @@ from time import monotonic, sleep
 
 import pytest
 
+from tests.real.cluster import lasting_processes
+
 _PATIENCE_SECONDS = 10.0
-_LASTING = "LASTING_TEST_PROCESSES"
-"""Variable with the ids of processes that last as long as the test run, whichever test was the first to need them."""
 
 
 def _running() -> set[str]:
@@ -22,11 +22,10 @@ def _running() -> set[str]:
     processes: set[str] = set()
     for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         try:
-            processes.update(task.read_text(encoding="ascii").split())
+            processes.update(f"process {pid}" for pid in task.read_text(encoding="ascii").split())
         except OSError:  # the thread ended while we looked
             continue
-    lasting = set(os.environ.get(_LASTING, "").split())
-    return threads | {f"process {pid}" for pid in processes - lasting}
+    return threads | processes - {f"process {pid}" for pid in lasting_processes()}
 
 
 def _left(before: set[str]) -> set[str]:

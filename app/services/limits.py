@@ -19,6 +19,8 @@ class _Tally:
     day: int
     stored: int = 0
     left: int = 0
+    is_spent: bool = False
+    """Nothing was left in the database either: whoever goes on asking costs it nothing more that day."""
     turn: BoundedSemaphore = field(default_factory=BoundedSemaphore)
 
 
@@ -37,9 +39,10 @@ class DailyLimit:
         now = self._clock.now()
         tally = self._tally(address, day_of(now))
         with tally.turn:
-            if tally.left == 0:
+            if tally.left == 0 and not tally.is_spent:
                 self._reserve(address, tally)
             if tally.left == 0:
+                tally.is_spent = True
                 return Exhausted(self.limit, seconds_to_midnight(now))
             tally.left -= 1
             return Counted(self.limit, self.limit - tally.stored + tally.left, seconds_to_midnight(now))

@@ -124,12 +124,14 @@ class FrameMeter:
             self._settle()
         return position
 
-    def _take_head(self, chunk: bytes, position: int) -> int:
-        taken = chunk[position : position + self._head_length() - len(self._head)]
-        self._head += taken
-        if len(self._head) == 2 and self._head_length() > 2:
-            return len(taken) + self._take_head(chunk, position + len(taken))
-        return len(taken)
+    def _take_head(self, chunk: bytes, start: int) -> int:
+        """Move bytes from the chunk to the head until it is whole or the chunk is used up; how many."""
+        position = start
+        while position < len(chunk) and not self._is_head_whole():
+            step = self._head_length() - len(self._head)
+            self._head += chunk[position : position + step]
+            position = min(len(chunk), position + step)
+        return position - start
 
     def _head_length(self) -> int:
         if len(self._head) < 2:

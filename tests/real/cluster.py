@@ -108,6 +108,12 @@ def shared_cluster() -> Cluster:
     """The cluster of this test process, started at the first use and ended with the process."""
     cluster = Cluster()
     atexit.register(cluster.close)
-    assert cluster.process is not None
-    os.environ["LASTING_TEST_PROCESSES"] = str(cluster.process.pid)
     return cluster
+
+
+def lasting_processes() -> set[int]:
+    """The shared cluster's process, if it runs: whichever test came first started it for all."""
+    if not shared_cluster.cache_info().currsize:
+        return set()
+    process = shared_cluster().process
+    return set() if process is None else {process.pid}

@@ -219,3 +219,26 @@ def test_at_the_stop_everyone_parked_is_answered() -> None:
         answers = [answer_of(raw) for raw in line]
         assert {(answer.status, answer["code"]) for answer in answers} == {(409, "lease_held")}
         assert stopped < 2.0, f"the stop took {stopped:.2f} s"
+
+
+@pytest.mark.parametrize("callers", [200, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_long_line_is_served_one_by_one_in_order_of_arrival(callers: int) -> None:
+    with RunningServer() as server, Api(server.port) as api:
+        ns = api.lease("namespace")["namespace"]
+        owner = api.lease("acquire", key="long", namespace=ns, ttl_seconds=600)["owner_token"]
+        body = json.dumps({"key": "long", "namespace": ns, "ttl_seconds": 600, "wait_seconds": 25})
+        line = []
+        for _ in range(callers):
+            line.append(open_request(server.port, f"{V1}/lease/acquire", body))
+            time.sleep(0.002)
+        time.sleep(1)
+        fences = []
+        for raw in line:
+            api.lease("release", key="long", namespace=ns, owner_token=owner)
+            granted = answer_of(raw)
+            if granted.status == 409:
+                break  # its 25 s are over: the line was longer than the machine is fast
+            owner = granted["owner_token"]
+            fences.append(granted["fencing_token"])
+        assert fences == sorted(set(fences))
+        assert len(fences) >= min(callers, 200)

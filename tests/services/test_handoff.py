@@ -415,6 +415,16 @@ def test_a_caller_that_hangs_up_frees_its_place(house):
     assert house.hub.listened() == []
 
 
+def test_who_waits_is_known_while_they_wait(house):
+    name, owner, receiver = house.made()
+    calls = [gevent.spawn(house.wait, name, token) for token in (owner, receiver, owner)]
+    gevent.sleep(0.1)
+    assert sorted(waiter.role for waiter in house.handoffs.waiters(name)) == ["owner", "owner", "receiver"]
+    house.move(name, receiver)
+    gevent.joinall(calls, raise_error=True)
+    assert house.handoffs.waiters(name) == []
+
+
 def test_with_no_seat_left_only_what_needs_no_waiting_is_answered(open_house):
     house = open_house(seats=0)
     name, owner, _ = house.made()

@@ -34,6 +34,7 @@ def test_a_code_is_a_plain_word_with_a_sentence(code: Code) -> None:
         413,
         414,
         415,
+        426,
         417,
         429,
         431,

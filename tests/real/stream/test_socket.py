@@ -93,8 +93,10 @@ def test_frames_are_understood_whatever_the_cuts(server: StreamServer) -> None:
         for n in range(4)
     )
     raw += client_frame(PING, b"")
+    ws.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in raw:
         ws.send_raw(bytes([byte]))
+        time.sleep(0.001)
     assert [ws.next("live")["id"] for _ in range(4)] == ["0", "1", "2", "3"]
     ws.close()
 

@@ -1,6 +1,9 @@
 """The stream of the whole server: REST on one side, the socket on the other."""
 
+import asyncio
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,6 +168,31 @@ def test_a_restart_is_bridged_by_after(server: RunningServer) -> None:
         ws.send({**sub, "after": 3})
         assert [ws.next()["t"] for _ in range(4)] == ["hello", "chg", "live", "end"]
         ws.close()
+
+
+def test_the_documented_client_sees_each_change_once_across_a_restart(
+    server: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "stream.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], names)
+
+    async def drive() -> None:
+        with Api(server.port) as api:
+            handoff = created(api)
+            following = asyncio.create_task(
+                names["follow"](f"ws://127.0.0.1:{server.port}", handoff["handoff_id"], handoff["owner_token"])
+            )
+            await asyncio.sleep(1)
+            await asyncio.to_thread(move, api, handoff, "accepted", "offered", "one")
+            await asyncio.sleep(1)
+        await asyncio.to_thread(server.restart)
+        with Api(server.port) as api:
+            await asyncio.to_thread(move, api, handoff, "done", "accepted", "two")
+            await asyncio.wait_for(following, 40)
+
+    asyncio.run(drive())
+    assert capsys.readouterr().out.splitlines() == ["1 offered owner", "2 accepted receiver", "3 done receiver"]
 
 
 def test_a_server_with_many_sockets_stops_quickly(server: RunningServer) -> None:
