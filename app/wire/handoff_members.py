@@ -7,13 +7,13 @@ other member. The parts of a path have a form too, and are refused the same way.
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from app.core.machine import DEFAULT_STATES, Machine, MalformedMachine, Who, declare, is_state_name
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import RawJson
-from app.wire.kinds import HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title, WaitSeconds
+from app.wire.kinds import ANY_BUT_NULL, HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title, WaitSeconds
 from app.wire.members import Members, Rule, fault
 from app.wire.reply import Refused, refusal
 
@@ -63,7 +63,9 @@ Expected = Annotated[
 class CreateHandoff(Members):
     """`POST /handoff`."""
 
-    payload: Annotated[Raw, Rule("any JSON value but null"), AfterValidator(_payload_that_fits)] = Field(
+    payload: Annotated[
+        Raw, Rule("any JSON value but null"), AfterValidator(_payload_that_fits), WithJsonSchema(ANY_BUT_NULL)
+    ] = Field(
         description=f"What is handed over: any JSON value but null, at most {LARGEST_PAYLOAD} bytes as sent. Kept and "
         "answered byte for byte."
     )

@@ -151,10 +151,13 @@ Fence = Annotated[
     ),
 ]
 
+# Said out, since some callers of tools take a schema without a type for an unfinished one.
+ANY_BUT_NULL = {"anyOf": [{"type": kind} for kind in ("object", "array", "string", "number", "boolean")]}
+
 Raw = Annotated[
     RawJson,
     GetPydanticSchema(lambda _source, _handler: core_schema.is_instance_schema(RawJson)),
-    WithJsonSchema({}),
+    WithJsonSchema({"anyOf": [*ANY_BUT_NULL["anyOf"], {"type": "null"}]}),
     Rule("any JSON value (null is one)"),
 ]
 """Any JSON value, kept as its text; `null` is a value. Describe it where it is used: `= Field(description=…)`."""

@@ -25,7 +25,7 @@ from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import InvalidJson, NotAnObject, RawJson, read_object
 from app.wire.reply import Refused, Reply, refusal
-from app.wire.schema import fields_by_name, input_schema
+from app.wire.schema import fields_by_name, input_schema, mentions
 
 _LONGEST_SHOWN = 64
 _plain_name = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST_SHOWN}}}").fullmatch
@@ -113,16 +113,12 @@ def _plan(model: type[Members]) -> _Plan:
     properties = input_schema(model, null=False).get("properties", {})
     return _Plan(
         optional=frozenset(name for name, field in fields.items() if not field.is_required()),
-        raw=frozenset(name for name, field in fields.items() if _mentions(field.annotation, RawJson)),
+        raw=frozenset(name for name, field in fields.items() if mentions(field.annotation, RawJson)),
         rules={
             name: _own_rule((field.annotation, *field.metadata)) or _rule_of(properties[name])
             for name, field in fields.items()
         },
     )
-
-
-def _mentions(annotation: Any, wanted: type) -> bool:
-    return annotation is wanted or any(_mentions(part, wanted) for part in get_args(annotation))
 
 
 def _own_rule(parts: tuple[Any, ...]) -> str | None:

@@ -4,11 +4,13 @@ OpenAPI and the MCP tools show these. An optional member may be sent as `null`, 
 says so unless told not to, since some callers of tools cannot read a type of two words.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+
+from app.wire.json import RawJson
 
 Schema = dict[str, Any]
 
@@ -52,6 +54,11 @@ def output_schema(*answers: Any, closed: bool = False) -> Schema:
     return merged
 
 
+def mentions(annotation: Any, wanted: type) -> bool:
+    """Whether an annotation is made of this type, somewhere."""
+    return annotation is wanted or any(mentions(part, wanted) for part in get_args(annotation))
+
+
 def _answer(answer: Any) -> Schema:
     schema = TypeAdapter(answer).json_schema(schema_generator=_Plain, mode="serialization")
     schema.pop("title", None)
@@ -61,14 +68,15 @@ def _answer(answer: Any) -> Schema:
 
 def _member(schema: Schema, field: FieldInfo, null: bool) -> Schema:
     choices = schema.pop("anyOf", [])
-    values = [choice for choice in choices if choice != {"type": "null"}]
+    takes_null = field.is_required() or mentions(field.annotation, RawJson)
+    values = choices if takes_null else [choice for choice in choices if choice != {"type": "null"}]
     if len(values) == 1:
         schema = {**values[0], **schema}
     elif values:
         schema["anyOf"] = values
     if schema.get("default", ...) is None:
         del schema["default"]
-    return _or_null(schema) if null and not field.is_required() else schema
+    return _or_null(schema) if null and not takes_null else schema
 
 
 def _or_null(schema: Schema) -> Schema:

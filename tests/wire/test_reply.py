@@ -36,6 +36,7 @@ def test_a_code_is_a_plain_word_with_a_sentence(code: Code) -> None:
         415,
         426,
         417,
+        426,
         429,
         431,
         500,
