@@ -9,7 +9,7 @@ import gevent
 import pytest
 
 from app import tokens
-from app.clock import ManualClock
+from app.clock import ManualClock, monotonic
 from app.core import handoff as core
 from app.core.instants import DAY_SECONDS, SECOND
 from app.core.limits import Exhausted
@@ -383,6 +383,18 @@ def test_a_move_between_the_look_and_its_answer_is_told_with_its_own_version(hou
     assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
 
 
+def test_a_move_during_a_look_that_a_hint_asked_for_is_told_with_its_own_version(house):
+    name, owner, receiver = house.made()
+
+    def hint() -> None:
+        house.engine.after_a_look = lambda: house.move(name, receiver)
+        house.hub.ring([f"handoff:{name}"])
+
+    later(hint)
+    waited = house.wait(name, owner)
+    assert (waited.reason, waited.has_changed, waited.seen.record.version) == ("changed", True, 2)
+
+
 def test_a_late_hint_of_an_old_move_is_no_news(house):
     name, owner, receiver = house.made()
     house.move(name, receiver)
@@ -394,7 +406,9 @@ def test_a_late_hint_of_an_old_move_is_no_news(house):
 def test_a_handoff_that_expires_wakes_its_waiters(house):
     name, owner, _ = house.made(ttl_seconds=60)
     later(house.clock.advance, 60)
+    began = monotonic()
     assert isinstance(house.wait(name, owner), core.Expired)
+    assert monotonic() - began < 15, "only its own end woke it"
 
 
 def test_a_server_that_stops_tells_every_waiter(house):
@@ -409,8 +423,10 @@ def test_a_caller_that_hangs_up_frees_its_place(house):
     name, owner, _ = house.made()
     caller = Line()
     later(caller.hang_up)
+    began = monotonic()
     with pytest.raises(HungUp):
         house.wait(name, owner, caller=caller)
+    assert monotonic() - began < 15, "only its own end woke it"
     assert house.seats.taken == 0
     assert house.hub.listened() == []
 
