@@ -11,7 +11,7 @@ WORKERS ?= auto
 .PHONY: help run test test-long check lint format types imports docs docs-serve reference bench lock wheel clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F '|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 run: ## install what is pinned, migrate, serve on http://127.0.0.1:8000 (PORT=, DATA=)
 	@scripts/venv run
