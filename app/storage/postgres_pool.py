@@ -10,13 +10,13 @@ Each connection owns a row of `commit_mark`, see postgres_commit.py.
 
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import gevent
 import psycopg
-from gevent.lock import BoundedSemaphore
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
@@ -70,7 +70,7 @@ class Pool:
     def __init__(self, url: str, size: int, introduce: Callable[[Anyone], int]) -> None:
         self._url = url
         self._introduce = introduce
-        self._places = BoundedSemaphore(size)
+        self._places = threading.Semaphore(size)
         self._idle: deque[Lent] = deque()
         self._size = size
         self._closed = False

@@ -4,9 +4,8 @@ A row that is fought over by a thousand callers of this process would otherwise 
 the database for the same lock, and callers of other rows would find none free. Here they wait without a connection.
 """
 
+import threading
 from collections.abc import Hashable
-
-from gevent.lock import BoundedSemaphore
 
 from app.clock import monotonic
 
@@ -15,12 +14,14 @@ class Turns:
     """Who may lock which row now, in this process."""
 
     def __init__(self) -> None:
-        self._rows: dict[Hashable, tuple[BoundedSemaphore, int]] = {}
+        self._rows: dict[Hashable, tuple[threading.Semaphore, int]] = {}
+        self._guard = threading.Lock()
 
     def take(self, row: Hashable, give_up_at: float) -> bool:
         """Wait for the turn until `give_up_at` (monotonic); False when it did not come."""
-        turn, wanting = self._rows.get(row) or (BoundedSemaphore(), 0)
-        self._rows[row] = turn, wanting + 1
+        with self._guard:
+            turn, wanting = self._rows.get(row) or (threading.Semaphore(), 0)
+            self._rows[row] = turn, wanting + 1
         is_ours = False
         try:
             is_ours = bool(turn.acquire(timeout=max(0.0, give_up_at - monotonic())))
@@ -40,8 +41,9 @@ class Turns:
         return len(self._rows)
 
     def _leave(self, row: Hashable) -> None:
-        turn, wanting = self._rows[row]
-        if wanting == 1:
-            del self._rows[row]
-        else:
-            self._rows[row] = turn, wanting - 1
+        with self._guard:
+            turn, wanting = self._rows[row]
+            if wanting == 1:
+                del self._rows[row]
+            else:
+                self._rows[row] = turn, wanting - 1
