@@ -8,6 +8,7 @@ A worker that cannot come up says so by its exit code: REFUSED when starting aga
 """
 
 import atexit
+import gc
 import mmap
 import os
 import signal
@@ -61,6 +62,9 @@ class Worker(GeventWorker):  # type: ignore[misc]
         """Make the app, or say why not by the exit code."""
         try:
             super().load_wsgi()
+            # What the imports made stays for good: a full collection that walks it stops the loop for 70 ms.
+            gc.collect()
+            gc.freeze()
         except StartRefused as refused:
             for sentence in refused.sentences:
                 self.log.error("%s", sentence)

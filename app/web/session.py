@@ -18,12 +18,13 @@ from app.push.board import Board
 from app.push.hub import Hub
 from app.push.sources import Handoffs, HandoffSeen, LeaseSeen, OpenFeed, RightsEnded, no_feeds
 from app.tokens import random_fraction
-from app.web.frames import FRAMES_PER_SECOND, LARGEST_MESSAGE, Closing, ping_frame, text_frame
+from app.web.frames import FRAMES_PER_SECOND, LARGEST_MESSAGE, TOO_MANY_FRAMES, Closing, ping_frame, text_frame
 from app.web.patrol import Patrol
 from app.web.sock import Library
 from app.web.socket import PATIENCE_SECONDS
 from app.web.subscription import Refusal, Subscription, subscribe
 from app.wire import stream_frames as frames
+from app.wire.codes import Code
 from app.wire.stream import (
     Beat,
     FollowFeed,
@@ -137,8 +138,8 @@ class Session:
         self._desk.hub.join(SOCKETS, self._bell.set)
         try:
             closing = self._converse()
-        except ConnectionError:
-            closing = None
+        except OSError:
+            closing = None  # the peer is gone or stuck; `verdict` says which
         except RightsEnded:
             closing = RIGHTS_ENDED
         except Exception:  # noqa: BLE001 - the last resort: told in the log, and to the client by its code
@@ -171,19 +172,22 @@ class Session:
     def _end(self, closing: Closing | None) -> None:
         pace = self._desk.pace
         is_stopping = self._desk.hub.stopping
-        if closing in (SHUTTING_DOWN, OLD):
-            self._announce(closing)
+        self._announce(closing)
         if closing is not None:
             self._socket.say_goodbye(closing)
         self._socket.settle(pace.linger_at_stop if is_stopping else pace.linger)
 
-    def _announce(self, closing: Closing) -> None:
-        reason = "shutdown" if closing is SHUTTING_DOWN else "age"
+    def _announce(self, closing: Closing | None) -> None:
+        """Send what is ready, and a frame before the close where there is more to say than a code."""
+        if closing in (SHUTTING_DOWN, OLD):
+            reason = "shutdown" if closing is SHUTTING_DOWN else "age"
+            self._say(frames.goaway(reason, round(random_fraction() * _SPREAD_MS)))
+        elif closing is TOO_MANY_FRAMES:
+            self._say(frames.err(None, Code.RATE_LIMITED, closing.reason, retry_after_ms=1000))
         self._socket.abandon()
-        self._batch.append(text_frame(frames.goaway(reason, round(random_fraction() * _SPREAD_MS))))
         try:
             self._flush()
-        except ConnectionError:
+        except OSError:
             return  # a peer that takes nothing learns it from the end of the connection
 
     # --------------------------------------------------------------------------------------- waiting

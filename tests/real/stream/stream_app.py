@@ -24,7 +24,7 @@ from app.push.board import Board  # noqa: E402
 from app.push.deadlines import Deadlines  # noqa: E402
 from app.push.hub import Hub  # noqa: E402
 from app.push.seats import Seats  # noqa: E402
-from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen  # noqa: E402
+from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen, RightsEnded  # noqa: E402
 from app.services.lease import key_hash  # noqa: E402
 from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
@@ -77,6 +77,8 @@ class Counter(Feed):
 
     def look(self) -> Mapping[str, object] | None:
         self._count += 1
+        if self._count > 3:
+            raise RightsEnded
         return {"count": self._count}
 
 

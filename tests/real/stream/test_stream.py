@@ -1,5 +1,6 @@
 """The stream's rules, over a real port under the gevent worker, with a client of its own."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -250,15 +251,31 @@ def test_an_operators_feed_needs_the_session_and_is_told(server: StreamServer) -
     [id] = server.make(states=STATES)
     server.post("move", ids=[id] * 5)
     assert ws.next("feed")["count"] == 2
-    ws.close()
+    time.sleep(0.3)
+    server.post("move", ids=[id])
+    assert ws.next("feed")["count"] == 3
+    time.sleep(0.3)
+    server.post("move", ids=[id])  # the fourth look finds the session ended
+    assert ws.close_code() == 4013
+
+
+def test_a_hundred_refusals_are_told_and_the_next_closes_4029(server: StreamServer) -> None:
+    ws = RawSocket(server.port)
+    ws.next("hello")
+    [id] = server.make()
+    ws.send({"t": "sub", "id": "good", "handoff": id, "token": "o" + id})
+    assert ws.next("live")
+    for number in range(101):
+        time.sleep(0.052)
+        ws.send({"t": "sub", "id": "bad", "handoff": id, "token": f"o{number}"})
+        assert ws.next("err")["code"] == "not_found"
+    assert ws.close_code() == 4029
 
 
 def test_the_257th_subscription_is_refused() -> None:
     with StreamServer() as server:
         ids = server.make(257)
         ws = RawSocket(server.port)
-        import time
-
         for number, id in enumerate(ids):
             ws.send({"t": "sub", "id": str(number), "handoff": id, "token": "o" + id, "after": 1})
             answer = ws.next("live", "err")
