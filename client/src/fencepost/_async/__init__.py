@@ -1,0 +1,1 @@
+"""The client, async. Written here once; `_sync` is made from it."""

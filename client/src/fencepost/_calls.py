@@ -1,0 +1,131 @@
+"""Calls as values and answers as outcomes: no network here, so that sync and async share it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost import errors
+from fencepost.outcomes import (
+    AcquireOutcome,
+    Claimed,
+    ClaimOutcome,
+    Completed,
+    Conflict,
+    Duplicate,
+    Granted,
+    Held,
+    InProgress,
+    Lost,
+    PayloadConflict,
+)
+
+V1 = "/services/v1"
+LONGEST_WAIT_SECONDS = 25
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request that may be sent again without harm. `wait_seconds` is how long the server may keep it."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    token: str | None = field(default=None, repr=False)
+    version: int | None = None
+    wait_seconds: float = 0.0
+
+    def headers(self) -> dict[str, str]:
+        """Authorization and the version that is known."""
+        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        if self.version is not None:
+            headers["If-None-Match"] = f'"{self.version}"'
+        return headers
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: the status and the JSON object."""
+
+    status: int
+    body: Mapping[str, Any]
+
+
+def members(**given: Any) -> dict[str, Any]:
+    """The members that are given; None is absent."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def lease(route: str, waiting: float = 0.0, /, **given: Any) -> Call:
+    """A call of the lease's routes, which the server may park for `waiting` seconds."""
+    return Call("POST", f"{V1}/lease/{route}", members(**given), wait_seconds=waiting)
+
+
+def once(route: str, waiting: float = 0.0, /, **given: Any) -> Call:
+    """A call of the once-key's routes; the claim's own is "". The server may park it for `waiting` seconds."""
+    return Call("POST", f"{V1}/once-key{route}", members(**given), wait_seconds=waiting)
+
+
+def acquired(answer: Answer) -> AcquireOutcome:
+    """What an acquire came to. Raises Refused."""
+    body = answer.body
+    match answer.status, body.get("status"):
+        case 201, "held":
+            return Granted(
+                owner_token=body["owner_token"],
+                fencing_token=body["fencing_token"],
+                ttl_seconds=body["ttl_seconds"],
+                attempt=body["attempt"],
+                absolute_expires_at=body["absolute_expires_at_timestamp"],
+                repeated=body.get("repeated", False),
+            )
+        case 200, "completed":
+            return Completed(body["result"], body["fencing_token"], body["completed_at_timestamp"])
+        case 409, "held":
+            return Held(body["retry_after_seconds"], body["fencing_token"], body.get("holder"))
+        case 409, "conflict":
+            return Conflict(body["absolute_expires_at_timestamp"])
+        case 409, "lost":
+            return Lost(body.get("reason", "lost"))
+    raise errors.refused(answer.status, body)
+
+
+def kept(answer: Answer) -> Mapping[str, Any] | Lost:
+    """What a renewal, release or completion came to: its members, or Lost. Raises Refused."""
+    if answer.status == 200:
+        return answer.body
+    if answer.status == 409 and answer.body.get("status") == "lost":
+        if answer.body.get("code") == "already_completed":
+            raise errors.refused(answer.status, answer.body)
+        return Lost(answer.body.get("reason", "lost"))
+    raise errors.refused(answer.status, answer.body)
+
+
+def claimed(answer: Answer, claim_token: str) -> ClaimOutcome:
+    """What a claim came to. Raises Refused, Forbidden among them."""
+    body = answer.body
+    match answer.status, body.get("status"):
+        case 200, "claimed":
+            return Claimed(
+                claim_token=body.get("claim_token", claim_token),
+                fencing_token=body["fencing_token"],
+                attempt=body["attempt"],
+                expires_at=body["expires_at_timestamp"],
+                lease_expires_at=body.get("lease_expires_at_timestamp"),
+                recovered=body.get("recovered", False),
+                repeated=body.get("repeated", False),
+                namespace_token=body.get("namespace_token"),
+            )
+        case 200, "duplicate":
+            return Duplicate(body["result"], body["has_result"], body["completed_at_timestamp"])
+        case 200, "in_progress" | "held":
+            return InProgress(body["retry_after"], leased=body["status"] == "in_progress")
+        case 200, "conflict":
+            return PayloadConflict(body["expires_at_timestamp"])
+    raise errors.refused(answer.status, body)
+
+
+def done(answer: Answer) -> Mapping[str, Any]:
+    """The members of a success. Raises Refused."""
+    if 200 <= answer.status < 300:
+        return answer.body
+    raise errors.refused(answer.status, answer.body)
