@@ -4,10 +4,11 @@
 branch and exceptions where it cannot go on.
 """
 
-from fencepost import errors, keys
+from fencepost import errors, keys, refusals
 from fencepost._async.client import AsyncClient
 from fencepost._async.handoff import AsyncHandoff
 from fencepost._async.lease import AsyncLease
+from fencepost._json import RawJson
 from fencepost._sync.client import Client
 from fencepost._sync.handoff import Handoff
 from fencepost._sync.lease import Lease
@@ -18,9 +19,11 @@ from fencepost.errors import (
     NotGranted,
     PayloadMismatch,
     Refused,
+    StreamStopped,
     Unreachable,
 )
 from fencepost.outcomes import (
+    Change,
     Claimed,
     Completed,
     Conflict,
@@ -38,6 +41,7 @@ __all__ = [
     "AsyncClient",
     "AsyncHandoff",
     "AsyncLease",
+    "Change",
     "Claimed",
     "Client",
     "Completed",
@@ -55,8 +59,11 @@ __all__ = [
     "NotGranted",
     "PayloadConflict",
     "PayloadMismatch",
+    "RawJson",
     "Refused",
+    "StreamStopped",
     "Unreachable",
     "errors",
     "keys",
+    "refusals",
 ]

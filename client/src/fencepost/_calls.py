@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost import errors
+from fencepost import _json, errors
 from fencepost.outcomes import (
     AcquireOutcome,
     Claimed,
@@ -29,14 +29,16 @@ class Call:
 
     method: str
     path: str
-    body: Mapping[str, Any] | None = None
+    content: bytes | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     version: int | None = None
     wait_seconds: float = 0.0
 
     def headers(self) -> dict[str, str]:
-        """Authorization and the version that is known."""
-        headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        """What stands in the head beside what every request has."""
+        headers = {} if self.content is None else {"Content-Type": "application/json"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
         if self.version is not None:
             headers["If-None-Match"] = f'"{self.version}"'
         return headers
@@ -44,10 +46,17 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the status and the JSON object."""
+    """What came back: the status, the JSON object, its bytes, and how long the server asks to be left alone."""
 
     status: int
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] = field(repr=False)
+    content: bytes = field(default=b"", repr=False)
+    retry_after_seconds: float = 0.0
+
+
+def next_wait(left_seconds: float) -> int:
+    """How long to ask the server to wait when so much time is left: whole seconds, 0 to 25."""
+    return max(0, min(LONGEST_WAIT_SECONDS, int(left_seconds)))
 
 
 def members(**given: Any) -> dict[str, Any]:
@@ -55,14 +64,24 @@ def members(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def post(path: str, body: Mapping[str, Any], waiting: float = 0.0, *, token: str | None = None) -> Call:
+    """A call with a body. Raises ValueError or TypeError for what JSON cannot say, before anything is sent."""
+    return Call("POST", path, _json.written(body), token=token, wait_seconds=waiting)
+
+
+def present(value: Any) -> Any:
+    """A member's value that is sent even when it is None."""
+    return _json.RawJson("null") if value is None else value
+
+
 def lease(route: str, waiting: float = 0.0, /, **given: Any) -> Call:
     """A call of the lease's routes, which the server may park for `waiting` seconds."""
-    return Call("POST", f"{V1}/lease/{route}", members(**given), wait_seconds=waiting)
+    return post(f"{V1}/lease/{route}", members(**given), waiting)
 
 
 def once(route: str, waiting: float = 0.0, /, **given: Any) -> Call:
     """A call of the once-key's routes; the claim's own is "". The server may park it for `waiting` seconds."""
-    return Call("POST", f"{V1}/once-key{route}", members(**given), wait_seconds=waiting)
+    return post(f"{V1}/once-key{route}", members(**given), waiting)
 
 
 def acquired(answer: Answer) -> AcquireOutcome:
@@ -81,12 +100,26 @@ def acquired(answer: Answer) -> AcquireOutcome:
         case 200, "completed":
             return Completed(body["result"], body["fencing_token"], body["completed_at_timestamp"])
         case 409, "held":
-            return Held(body["retry_after_seconds"], body["fencing_token"], body.get("holder"))
+            return Held(
+                retry_after_seconds=body["retry_after_seconds"],
+                fencing_token=body["fencing_token"],
+                holder=body.get("holder"),
+                held_since_at=body.get("held_since_at_timestamp"),
+            )
         case 409, "conflict":
             return Conflict(body["absolute_expires_at_timestamp"])
         case 409, "lost":
             return Lost(body.get("reason", "lost"))
     raise errors.refused(answer.status, body)
+
+
+def claim_kept(answer: Answer) -> Mapping[str, Any] | Lost:
+    """What a claim's renewal came to. Raises Refused for what is no decision about the claim."""
+    if answer.status == 200:
+        return answer.body
+    if answer.body.get("code") in {"claim_lost", "already_completed", "no_claim", "not_leased", "not_found"}:
+        return Lost(str(answer.body["code"]))
+    raise errors.refused(answer.status, answer.body)
 
 
 def kept(answer: Answer) -> Mapping[str, Any] | Lost:

@@ -1,27 +1,33 @@
-"""What happens to the guarded work at the moment its lease is lost.
+"""What happens to the guarded work at the moment its ownership is lost.
 
 Async: the task that entered the block is cancelled, and the block turns that into LeaseLost. Sync: nothing is
 interrupted, for there is no safe way to (portalocker #141); the work asks `lease.check()` between its steps.
+The two classes are the one place, with `_wire`, where sync and async are written side by side.
 """
 
 import asyncio
 
-from fencepost._renewal import Certainty
+from fencepost._certainty import Certainty
+from fencepost._renewal import Renewal
 
 
 class Guard:
     """The sync guard: it interrupts nothing."""
 
     def __init__(self, certainty: Certainty) -> None:
-        self.cancelled_by_us = False
+        self._certainty = certainty
 
-    def end(self) -> bool:
-        """The block is left; whether its work was interrupted by us."""
+    def end(self, kind: type[BaseException] | None) -> bool:
+        """The block is left by this exception; whether that is our interruption of its work."""
         return False
+
+    def end_renewal(self, renewal: Renewal) -> None:
+        """Stop a renewal and wait a moment for its thread."""
+        renewal.end()
 
 
 class AsyncGuard:
-    """Cancels the current task when the lease is lost."""
+    """Cancels the current task when the ownership is lost."""
 
     def __init__(self, certainty: Certainty) -> None:
         self._loop = asyncio.get_running_loop()
@@ -30,12 +36,19 @@ class AsyncGuard:
         self._cancelled = False
         certainty.watch(self._from_any_thread)
 
-    def end(self) -> bool:
-        """The block is left; whether its work was interrupted by us."""
+    def end(self, kind: type[BaseException] | None) -> bool:
+        """The block is left by this exception; whether that is our interruption of its work, and nobody else's."""
         self._is_over = True
-        if self._cancelled and self._task is not None and hasattr(self._task, "uncancel"):
-            self._task.uncancel()
-        return self._cancelled
+        if not self._cancelled or self._task is None:
+            return False
+        uncancel = getattr(self._task, "uncancel", None)  # since Python 3.11
+        is_only_ours = uncancel is None or uncancel() == 0
+        return is_only_ours and kind is not None and issubclass(kind, asyncio.CancelledError)
+
+    async def end_renewal(self, renewal: Renewal) -> None:
+        """Stop a renewal and wait a moment for its thread, without blocking the loop."""
+        renewal.stop()
+        await asyncio.get_running_loop().run_in_executor(None, renewal.end)
 
     def _from_any_thread(self) -> None:
         if not self._loop.is_closed():

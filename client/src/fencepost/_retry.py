@@ -6,9 +6,9 @@ never shorter than the server's Retry-After; all of it stays inside one time lim
 """
 
 import random
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from fencepost._clock import steady
 
 FIRST_BOUND_SECONDS = 0.1
 LARGEST_BOUND_SECONDS = 5.0
@@ -20,27 +20,27 @@ class Attempts:
     """The attempts at one call. `within_seconds` is the limit from the first to the last."""
 
     within_seconds: float
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=steady)
     bound: float = FIRST_BOUND_SECONDS
 
     @property
     def left(self) -> float:
         """Seconds left of the limit."""
-        return self.began + self.within_seconds - time.monotonic()
+        return self.began + self.within_seconds - steady()
 
-    def pause(self, status: int | None, headers: Mapping[str, str] | None = None) -> float | None:
-        """How long to wait before the next attempt; None when the answer stands or the limit would be passed.
-
-        `status` is None when there was no answer at all.
-        """
-        if status is not None and status not in _UNDECIDED:
-            return None
-        least = _retry_after(headers)
-        pause = least + random.uniform(0, self.bound)
+    def pause(self, least_seconds: float = 0.0) -> float | None:
+        """How long to wait before the next attempt; None when the limit would be passed."""
+        pause = least_seconds + random.uniform(0, self.bound)
         self.bound = min(2 * self.bound, LARGEST_BOUND_SECONDS)
         return pause if pause < self.left else None
 
 
-def _retry_after(headers: Mapping[str, str] | None) -> float:
-    text = (headers or {}).get("Retry-After", "0")
+def is_decided(status: int) -> bool:
+    """Whether an answer of this status stands, however unwelcome it is."""
+    return status not in _UNDECIDED
+
+
+def seconds_of(retry_after: str | None) -> float:
+    """The header Retry-After as seconds; 0 without one."""
+    text = retry_after or "0"
     return float(text) if text.isascii() and text.isdigit() else 0.0

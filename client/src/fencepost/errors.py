@@ -1,11 +1,14 @@
-"""What a caller cannot go on from. Every refusal of the server has a class of its own, found by its stable code."""
+"""What a caller cannot go on from. Every refusal of the server has a class of its own, found by its stable code.
+
+No message and no repr names a key, a token or a payload: without a namespace a lease's key is itself a secret.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 
 class FencepostError(Exception):
-    """Anything this package raises."""
+    """Anything this package raises on its own account."""
 
 
 class Unreachable(FencepostError):
@@ -19,71 +22,71 @@ class LeaseLost(FencepostError):
     """The lease is not certainly held any more: stop the guarded work.
 
     `reason` is "lost" when the server said so, "expired" when no renewal was heard of in time, "broken" when an
-    operator took it.
+    operator took it, "released" or "completed" after the holder's own act, "forked" in a child of the holder.
     """
 
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(f"the lease of {key!r} is lost: {reason}")
+    def __init__(self, reason: str = "lost") -> None:
+        super().__init__(reason)
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the lease is not held any more: {self.reason}"
 
 
 class NotGranted(FencepostError):
     """The lease could not be had in the time given; `outcome` says who or what stood in the way."""
 
-    def __init__(self, key: str, outcome: object) -> None:
-        super().__init__(f"the lease of {key!r} was not granted: {type(outcome).__name__}")
+    def __init__(self, outcome: object) -> None:
+        super().__init__(outcome)
         self.outcome = outcome
+
+    def __str__(self) -> str:
+        return f"the lease was not granted: {type(self.outcome).__name__.lower()}"
 
 
 class InProgressElsewhere(FencepostError):
     """Another caller is still at this action, and it did not end in the time given."""
 
 
+class PayloadMismatch(FencepostError):
+    """The action key was claimed for another payload: one of the two callers uses the key wrongly."""
+
+
+class StreamStopped(FencepostError):
+    """The server ended a stream for good (close codes 4000 to 4099); asking again would end the same way."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.close_code = code
+
+    def __str__(self) -> str:
+        return f"the server ended the stream: {self.args[1] or 'no reason given'} ({self.close_code})"
+
+
 class Refused(FencepostError):
     """The server refused the call as it was sent. `code` is stable, `details` is the whole answer."""
 
-    code = ""
+    code: ClassVar[str] = ""
 
-    def __init__(self, status: int, answer: Mapping[str, Any]) -> None:
-        super().__init__(
-            f"{answer.get('error', 'refused')} ({answer.get('code', status)}). {answer.get('fix', '')}".strip()
-        )
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.code:
+            _CLASSES[cls.code] = cls
+
+    def __init__(self, status: int, details: Mapping[str, Any]) -> None:
+        super().__init__(status, details)
         self.status = status
-        self.details = answer
+        self.details = details
+
+    def __str__(self) -> str:
+        sentence = f"{self.details.get('error', 'refused')} ({self.details.get('code', self.status)})"
+        return f"{sentence}. {self.details['fix']}" if self.details.get("fix") else sentence
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(status={self.status}, code={self.details.get('code')!r})"
 
 
 _CLASSES: dict[str, type[Refused]] = {}
-
-
-def _refusal(name: str, code: str, meaning: str) -> type[Refused]:
-    made = type(name, (Refused,), {"code": code, "__doc__": meaning, "__module__": __name__})
-    _CLASSES[code] = made
-    return made
-
-
-InvalidRequest = _refusal("InvalidRequest", "invalid_request", "A member is missing, unknown or out of its range.")
-InvalidJson = _refusal("InvalidJson", "invalid_json", "The body was no strict JSON.")
-TokenRequired = _refusal("TokenRequired", "token_required", "No bearer token was sent.")
-NotFound = _refusal("NotFound", "not_found", "No such object, or not with this token.")
-NoClaim = _refusal("NoClaim", "no_claim", "There is no such claim.")
-Expired = _refusal("Expired", "expired", "The handoff's life is over.")
-StateMismatch = _refusal("StateMismatch", "state_mismatch", "The handoff is in another state than the move expected.")
-UnknownState = _refusal("UnknownState", "unknown_state", "The handoff does not declare that state.")
-TransitionNotAllowed = _refusal("TransitionNotAllowed", "transition_not_allowed", "The machine has no such move.")
-MoveNotPermitted = _refusal("MoveNotPermitted", "move_not_permitted", "This party may not move into that state.")
-NonceConflict = _refusal("NonceConflict", "nonce_conflict", "The nonce was used for something else.")
-ResultTooLarge = _refusal("ResultTooLarge", "result_too_large", "The result is too big; the lease or claim stays.")
-PayloadTooLarge = _refusal("PayloadTooLarge", "payload_too_large", "The payload is too big.")
-BodyTooLarge = _refusal("BodyTooLarge", "body_too_large", "The request is too big.")
-AlreadyCompleted = _refusal("AlreadyCompleted", "already_completed", "It was completed already.")
-ClaimLost = _refusal("ClaimLost", "claim_lost", "Another caller has taken the claim over.")
-NotLeased = _refusal("NotLeased", "not_leased", "The claim has no lease to renew.")
-Forbidden = _refusal("Forbidden", "forbidden", "The namespace belongs to somebody else.")
-WeakNamespace = _refusal("WeakNamespace", "weak_namespace", "The server wants a stronger name.")
-NotifyUrlRefused = _refusal("NotifyUrlRefused", "notify_url_refused", "Webhooks may not go there.")
-RateLimited = _refusal("RateLimited", "rate_limited", "The daily allowance is used up.")
-Full = _refusal("Full", "full", "There is no room for another live handoff.")
-LeaseLostAnswer = _refusal("LeaseLostAnswer", "lease_lost", "The owner token does not hold the lease.")
 
 
 def refused(status: int, answer: Mapping[str, Any]) -> Refused:
@@ -91,5 +94,6 @@ def refused(status: int, answer: Mapping[str, Any]) -> Refused:
     return _CLASSES.get(str(answer.get("code")), Refused)(status, answer)
 
 
-class PayloadMismatch(FencepostError):
-    """The action key was claimed for another payload: one of the two callers uses the key wrongly."""
+def has_class(code: str) -> bool:
+    """Whether a code of the server has its own class here."""
+    return code in _CLASSES

@@ -11,6 +11,7 @@ import math
 import secrets
 import unicodedata
 from base64 import urlsafe_b64encode
+from decimal import Decimal
 from typing import Any
 
 _LARGEST_EXACT = 2**53
@@ -65,7 +66,34 @@ def digest(payload: Any) -> str:
 
 def canonical(value: Any) -> bytes:
     """The canonical JSON of a value, for digests. Numbers must be exact: integers below 2**53, finite floats."""
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
+    return _written(_plain(value)).encode("utf-8")
+
+
+def _written(value: Any) -> str:
+    """RFC 8785: members in the order of UTF-16, numbers as ECMAScript writes them."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_written(name)}:{_written(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    if isinstance(value, float):
+        return _float(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _float(value: float) -> str:
+    """A number that is no exact integer, as ECMAScript's Number::toString writes it (section 6.1.6.1.20)."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text, minus = "".join(map(str, digits)), "-" if sign else ""
+    assert isinstance(exponent, int), "only finite numbers come here"
+    point = len(text) + exponent
+    if 0 < point <= 21:
+        body = text.ljust(point, "0") if exponent >= 0 else f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        body = f"0.{'0' * -point}{text}"
+    else:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        body = f"{text[0]}{fraction}e{point - 1:+d}"
+    return minus + body
 
 
 def _plain(value: Any) -> Any:

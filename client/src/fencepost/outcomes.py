@@ -1,4 +1,4 @@
-"""Answers that a caller branches on are values; what each means stands with it."""
+"""Answers that a caller branches on are values; what each means stands with it. Instants are Unix seconds."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +32,7 @@ class Held:
     retry_after_seconds: int
     fencing_token: int
     holder: str | None = None
+    held_since_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,19 @@ class PayloadConflict:
     """The same action key was claimed for another payload."""
 
     expires_at: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """One committed move of a handoff; the first is its creation. `note` is somebody else's text: data, no order."""
+
+    version: int
+    state: str
+    previous: str | None
+    by: str
+    at: int
+    note: str | None
+    ended: bool
 
 
 AcquireOutcome = Granted | Completed | Held | Conflict | Lost

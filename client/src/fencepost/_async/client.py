@@ -1,8 +1,10 @@
 """The client: one server, everything it offers."""
 
 import functools
+import inspect
 import os
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +13,8 @@ from fencepost._async.handoff import AsyncHandoffs
 from fencepost._async.lease import AsyncLease, AsyncLeases
 from fencepost._async.once import AsyncOnce
 from fencepost._async.transport import AsyncTransport
+from fencepost._once import OnceTokens, must_be_callable
+from fencepost._renewal import Renewals
 
 _DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -18,9 +22,11 @@ _DEFAULT_URL = "http://127.0.0.1:8000"
 class AsyncClient:
     """A client of the server at `url` (default: FENCEPOST_URL, else http://127.0.0.1:8000).
 
-    Every call is repeat-safe and is sent again while the server is away, for `retry_seconds` at most. One attempt may
-    take `timeout_seconds` beside the time that it is asked to wait. `namespace_tokens` maps once-key namespaces to
-    their tokens. Close it, or use it as a context manager.
+    Every call is repeat-safe and is sent again while the server is away, for `retry_seconds` at most, longer where the
+    caller is ready to wait longer. One attempt may take `timeout_seconds` beside the time that the server is asked to
+    wait. `once_tokens` maps once-key namespaces to their tokens; `once_secret` (default: FENCEPOST_ONCE_SECRET) is a
+    text of at least 16 characters from which the tokens of all others are derived, so that every process that has it
+    may claim. `context` is for TLS. Close it, or use it as a context manager. Threads may share it.
     """
 
     def __init__(
@@ -29,13 +35,24 @@ class AsyncClient:
         *,
         timeout_seconds: float = 10.0,
         retry_seconds: float = 30.0,
-        namespace_tokens: dict[str, str] | None = None,
+        once_tokens: Mapping[str, str] | None = None,
+        once_secret: str | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL
-        self._transport = AsyncTransport(self.url, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds)
+        self.url = (url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL).rstrip("/")
+        if not self.url.lower().startswith(("http://", "https://")):
+            raise ValueError("the server's URL must begin with http:// or https://")
+        self._transport = AsyncTransport(
+            self.url, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds, context=context
+        )
+        self._renewals = Renewals(self.url, context)
+        tokens = OnceTokens(once_tokens, once_secret or os.environ.get("FENCEPOST_ONCE_SECRET") or None)
         self.leases = AsyncLeases(self._transport)
-        self.onces = AsyncOnce(self._transport, self.url, namespace_tokens or {})
+        self.onces = AsyncOnce(self._transport, self._renewals, tokens)
         self.handoffs = AsyncHandoffs(self._transport)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -46,7 +63,8 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. Leases that are still held end with their time."""
+        self._renewals.close()
         await self._transport.close()
 
     def lease(
@@ -58,17 +76,23 @@ class AsyncClient:
         wait: float = 0.0,
         fingerprint: str | None = None,
         holder: str | None = None,
+        raise_if_lost: bool = True,
     ) -> AsyncLease:
-        """A block that holds the key while it runs; see AsyncLease. Raises NotGranted on entry."""
+        """A block that holds the key while it runs; see AsyncLease.
+
+        Entering raises NotGranted after `wait` seconds. Leaving raises LeaseLost if the lease was lost meanwhile and
+        the body raised nothing itself; with `raise_if_lost=False` that is only a warning in the log.
+        """
         return AsyncLease(
             self.leases,
-            self.url,
+            self._renewals,
             key,
             namespace=namespace,
             ttl=ttl,
             wait=wait,
             fingerprint=fingerprint,
             holder=holder,
+            raise_if_lost=raise_if_lost,
         )
 
     async def once(
@@ -92,27 +116,31 @@ class AsyncClient:
         *,
         namespace: str,
         key: Callable[..., str] | None = None,
+        payload: Callable[..., Any] | None = None,
         ttl: int | None = None,
         lease_ttl: int | None = None,
         wait: float = 60.0,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorate a function so that each set of arguments is acted on once. `key` makes the action key of them.
+        """Decorate a function so that each set of arguments is acted on once.
 
-        Without `key` it is made of the function's name and its arguments (see keys.for_call).
+        `key` makes the action key of the arguments; without it, it is made of the function's name and the arguments
+        (see keys.for_call). `payload` makes of them what the key is bound to: the same key with another payload
+        raises PayloadMismatch.
         """
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            must_be_callable(function, is_async=_IS_ASYNC)
+
             @functools.wraps(function)
             async def call(*arguments: Any, **named: Any) -> Any:
-                action_key = (
-                    key(*arguments, **named)
-                    if key is not None
-                    else keys.for_call(function.__qualname__, [list(arguments), named])
-                )
-                return await self.once(
+                name = f"{function.__module__}.{function.__qualname__}"
+                action_key = key(*arguments, **named) if key else keys.for_call(name, [list(arguments), named])
+                bound = payload(*arguments, **named) if payload else None
+                return await self.onces.run(
                     namespace,
                     action_key,
-                    functools.partial(function, *arguments, **named),
+                    lambda *_: function(*arguments, **named),
+                    payload=bound,
                     ttl=ttl,
                     lease_ttl=lease_ttl,
                     wait=wait,
@@ -121,3 +149,6 @@ class AsyncClient:
             return call
 
         return decorate
+
+
+_IS_ASYNC = inspect.iscoroutinefunction(AsyncClient.once)

@@ -1,21 +1,28 @@
 """Leases: acquire as a value, or a block that holds one."""
 
+import asyncio
 import logging
+import os
+import random
 import threading
+import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 from fencepost import keys
 from fencepost._async.transport import AsyncTransport
-from fencepost._calls import LONGEST_WAIT_SECONDS, acquired, done, kept, lease
+from fencepost._calls import acquired, done, kept, lease, next_wait, present
+from fencepost._certainty import Certainty
+from fencepost._clock import steady
 from fencepost._guard import AsyncGuard
-from fencepost._renewal import Certainty, Renewal, steady
-from fencepost.errors import FencepostError, LeaseLost, NotGranted
+from fencepost._renewal import Renewals
+from fencepost.errors import FencepostError, LeaseLost, NotGranted, Refused
 from fencepost.outcomes import AcquireOutcome, Granted, Held, Lost
 
 _log = logging.getLogger("fencepost")
 _RELEASE_SECONDS = 2.0
+_EARLY_SECONDS = 1.0
 
 
 class AsyncLeases:
@@ -37,39 +44,55 @@ class AsyncLeases:
     ) -> AcquireOutcome:
         """Ask for the key and wait up to `wait` seconds for it: Granted, Completed, Held, Conflict or Lost.
 
-        The same owner token goes with every attempt, so that a lost answer never locks the caller out.
+        The same owner token goes with every attempt, so that a lost answer never locks the caller out. Nothing is
+        renewed: whoever acquires this way renews, releases or completes by the owner token.
         """
-        token = owner_token or keys.mint_owner_token()
+        outcome, _ = await self.ask(
+            key,
+            namespace=namespace,
+            ttl=ttl,
+            wait=wait,
+            fingerprint=fingerprint,
+            holder=holder,
+            owner_token=owner_token or keys.mint_owner_token(),
+        )
+        return outcome
+
+    async def ask(self, key: str, *, wait: float, ttl: int, **given: Any) -> tuple[AcquireOutcome, float]:
+        """As acquire, with the time of the steady clock before which nothing can have been granted."""
         give_up_at = steady() + wait
         while True:
+            sent_at = steady()
+            left = give_up_at - sent_at
+            waiting = next_wait(left)
+            call = lease("acquire", waiting, key=key, ttl_seconds=ttl, wait_seconds=waiting or None, **given)
+            limit = max(self._transport.retry_seconds, left)
+            outcome = acquired(await self._transport.send(call, within_seconds=limit))
             left = give_up_at - steady()
-            waiting = max(0, min(LONGEST_WAIT_SECONDS, int(left) if left >= 1 else 0))
-            call = lease(
-                "acquire",
-                waiting,
-                **_acquire_members(key, namespace, ttl, fingerprint, holder, token, waiting),
-            )
-            outcome = acquired(await self._transport.send(call))
-            if not isinstance(outcome, Held) or give_up_at - steady() < 1:
-                return outcome
+            if not isinstance(outcome, Held) or left <= 0:
+                return outcome, sent_at
+            if steady() - sent_at < waiting - _EARLY_SECONDS or left < _EARLY_SECONDS:
+                # The server stops, or less is left than a server can be asked to wait: come back by ourselves.
+                await asyncio.sleep(min(left, random.uniform(0.1, 1.0)))
 
     async def renew(self, key: str, owner_token: str, *, namespace: str | None = None, ttl: int = 60) -> bool:
         """Whether the lease goes on, for `ttl` seconds from now."""
         call = lease("renew", key=key, namespace=namespace, owner_token=owner_token, ttl_seconds=ttl)
         return not isinstance(kept(await self._transport.send(call)), Lost)
 
-    async def release(self, key: str, owner_token: str, *, namespace: str | None = None) -> bool:
+    async def release(
+        self, key: str, owner_token: str, *, namespace: str | None = None, within_seconds: float | None = None
+    ) -> bool:
         """Whether it was ours to release (or had been released by us already)."""
         call = lease("release", key=key, namespace=namespace, owner_token=owner_token)
-        return not isinstance(kept(await self._transport.send(call)), Lost)
+        return not isinstance(kept(await self._transport.send(call, within_seconds=within_seconds)), Lost)
 
     async def complete(self, key: str, owner_token: str, result: Any, *, namespace: str | None = None) -> Any:
         """Record the result; what is kept of it (secret members redacted). Raises LeaseLost, AlreadyCompleted."""
-        call = lease("complete", key=key, namespace=namespace, owner_token=owner_token)
-        body = {**(call.body or {}), "result": result}
-        answer = kept(await self._transport.send(type(call)(call.method, call.path, body)))
+        call = lease("complete", key=key, namespace=namespace, owner_token=owner_token, result=present(result))
+        answer = kept(await self._transport.send(call))
         if isinstance(answer, Lost):
-            raise LeaseLost(key, answer.reason)
+            raise LeaseLost(answer.reason)
         return answer["result"]
 
     async def status(self, key: str, *, namespace: str | None = None) -> Mapping[str, Any]:
@@ -77,7 +100,7 @@ class AsyncLeases:
         return done(await self._transport.send(lease("status", key=key, namespace=namespace)))
 
     async def verify(self, key: str, fencing_token: int, *, namespace: str | None = None) -> bool:
-        """Whether this fence is that of the live ownership."""
+        """Whether this fence is that of the live ownership: asked by what is written to, not by the holder."""
         call = lease("verify", key=key, namespace=namespace, fencing_token=fencing_token)
         return bool(done(await self._transport.send(call))["current"])
 
@@ -86,13 +109,13 @@ class AsyncLease:
     """A block that holds a key: entering waits for it, a thread renews it, leaving releases it.
 
     `fencing_token` goes to whatever is written to. `check()` raises LeaseLost once the lease is not certain any more;
-    `lost` is an event for those who would rather wait. A plain object: any thread may use it.
+    `lost` is an event for those who would rather wait. A plain object: any thread may use it. It is entered once.
     """
 
     def __init__(
         self,
         leases: AsyncLeases,
-        url: str,
+        renewals: Renewals,
         key: str,
         *,
         namespace: str | None,
@@ -100,14 +123,18 @@ class AsyncLease:
         wait: float,
         fingerprint: str | None,
         holder: str | None,
+        raise_if_lost: bool,
     ) -> None:
         self._leases = leases
-        self._url = url
+        self._renewals = renewals
         self._namespace = namespace
-        self._ask = {"ttl": ttl, "wait": wait, "fingerprint": fingerprint, "holder": holder}
+        self._wait = wait
+        self._given = {"fingerprint": fingerprint, "holder": holder, "owner_token": ""}
         self._ttl = ttl
-        self._owner_token = keys.mint_owner_token()
-        self._is_given_up = False
+        self._raise_if_lost = raise_if_lost
+        self._owner_token = self._given["owner_token"] = keys.mint_owner_token()
+        self._process = os.getpid()
+        self._is_entered = False
         self._granted: Granted | None = None
         self.key = key
 
@@ -116,116 +143,138 @@ class AsyncLease:
         return f"<{type(self).__name__} fence={fence}>"
 
     async def __aenter__(self) -> "AsyncLease":
-        sent_at = steady()
-        outcome = await self._leases.acquire(
-            self.key,
-            namespace=self._namespace,
-            owner_token=self._owner_token,
-            **self._ask,  # type: ignore[arg-type]
-        )
-        if not isinstance(outcome, Granted):
-            raise NotGranted(self.key, outcome)
-        self._granted = outcome
-        self._certainty = Certainty(self.key, sent_at, outcome.ttl_seconds)
-        if self._certainty.left() < outcome.ttl_seconds / 2:
-            await self._make_certain()
+        if self._is_entered:
+            raise RuntimeError("this lease was entered already; ask the client for another one")
+        self._is_entered, self._process = True, os.getpid()
+        try:
+            self._granted, self._certainty = await self._acquire()
+        except (NotGranted, Refused, LeaseLost):
+            raise
+        except BaseException:
+            await self._give_back()  # it may have been granted although we did not hear of it
+            raise
         self._guard = AsyncGuard(self._certainty)
         call = lease(
-            "renew",
-            key=self.key,
-            namespace=self._namespace,
-            owner_token=self._owner_token,
-            ttl_seconds=self._ttl,
+            "renew", key=self.key, namespace=self._namespace, owner_token=self._owner_token, ttl_seconds=self._ttl
         )
-        self._renewal = Renewal(self._url, call, self._ttl, self._certainty)
-        self._renewal.start()
+        self._renewal = self._renewals.start(call, kept, "ttl_seconds", self._granted.ttl_seconds, self._certainty)
+        weakref.finalize(self, self._renewal.stop)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._renewal.stop()
-        interrupted = self._guard.end()
-        if self._is_given_up:
-            return
+        if self._process != os.getpid():
+            return  # a forked child holds nothing and has nothing to give back
+        interrupted = self._guard.end(kind)
+        self._renewal.mute(True)
+        if not self._certainty.is_over:
+            self._renewal.stop()
+            self._certainty.end("released")
+            await self._give_back()
+        await self._guard.end_renewal(self._renewal)
+        if self._certainty.lost.is_set():
+            self._tell(kind, fault, interrupted)
+
+    def _tell(self, kind: type[BaseException] | None, fault: BaseException | None, interrupted: bool) -> None:
+        """The lease was lost: raise that, or let the body's own exception pass with a note of it."""
         try:
             self._certainty.check()
         except LeaseLost as lost:
-            if kind is None or interrupted:
+            if isinstance(fault, LeaseLost):
+                return
+            if interrupted or (kind is None and self._raise_if_lost):
                 raise lost from None
-            if fault is not None and hasattr(fault, "add_note"):
+            if fault is None:
+                _log.warning("a lease was lost while its block ran (%s)", lost.reason)
+            elif hasattr(fault, "add_note"):
                 fault.add_note(f"meanwhile {lost}")
-            return
-        await self._give_back()
 
     @property
     def fencing_token(self) -> int:
         """The number that the protected system compares: a higher one wins."""
-        assert self._granted is not None, "enter the block first"
-        return self._granted.fencing_token
+        return self._must_be_entered().fencing_token
 
     @property
     def attempt(self) -> int:
         """How many ownerships this lifecycle of the key has seen, this one included."""
-        assert self._granted is not None, "enter the block first"
-        return self._granted.attempt
+        return self._must_be_entered().attempt
 
     @property
     def lost(self) -> threading.Event:
         """Set once the lease is lost."""
         return self._certainty.lost
 
+    @property
+    def seconds_certain(self) -> float:
+        """How long the lease is still certain without another renewal; 0 or less once it is over."""
+        return self._certainty.left()
+
+    @property
+    def failed_renewals(self) -> int:
+        """How many renewals have failed so far."""
+        return self._renewal.failures
+
     def check(self) -> None:
         """Raise LeaseLost unless the lease is certain at this instant."""
+        self._must_be_entered()
         self._certainty.check()
 
     async def complete(self, result: Any) -> Any:
-        """Record the result for every later caller, and end the ownership. What is kept of it."""
+        """Record the result for every later caller, and end the ownership. What is kept of it.
+
+        Raises LeaseLost, and ResultTooLarge or TypeError while the lease stays held.
+        """
         self.check()
-        kept_result = await self._leases.complete(self.key, self._owner_token, result, namespace=self._namespace)
-        self._is_given_up = True
+        self._renewal.mute(True)
+        try:
+            kept_result = await self._leases.complete(self.key, self._owner_token, result, namespace=self._namespace)
+        except LeaseLost as lost:
+            self._certainty.lose(lost.reason)
+            raise
+        except BaseException:
+            self._renewal.mute(False)
+            raise
         self._renewal.stop()
+        self._certainty.end("completed")
         return kept_result
 
     async def release(self) -> None:
-        """Give the key up before the block ends."""
+        """Give the key up before the block ends. Raises LeaseLost when it was lost before."""
+        self.check()
         self._renewal.stop()
-        self._is_given_up = True
+        self._certainty.end("released")
         await self._leases.release(self.key, self._owner_token, namespace=self._namespace)
 
-    async def _make_certain(self) -> None:
-        """The grant came long after it was asked for (a wait, or lost answers): renew before anything is done."""
-        sent_at = steady()
-        if await self._leases.renew(self.key, self._owner_token, namespace=self._namespace, ttl=self._ttl):
-            self._certainty = Certainty(self.key, sent_at, self._ttl)
-        if self._certainty.left() <= 0:
+    def _must_be_entered(self) -> Granted:
+        if self._granted is None:
+            raise RuntimeError("the lease's block was not entered")
+        return self._granted
+
+    async def _acquire(self) -> tuple[Granted, Certainty]:
+        """Raises NotGranted, LeaseLost."""
+        outcome, sent_at = await self._leases.ask(
+            self.key, wait=self._wait, ttl=self._ttl, namespace=self._namespace, **self._given
+        )
+        if not isinstance(outcome, Granted):
+            raise NotGranted(outcome)
+        certainty = Certainty(sent_at, outcome.ttl_seconds)
+        if outcome.repeated or certainty.left() < outcome.ttl_seconds / 2:
+            # Granted long after it was asked for (a wait, or lost answers): be certain before anything is done.
+            sent_at = steady()
+            if not await self._leases.renew(self.key, self._owner_token, namespace=self._namespace, ttl=self._ttl):
+                raise LeaseLost("expired")
+            certainty = Certainty(sent_at, min(self._ttl, outcome.ttl_seconds))
+        if certainty.left() <= 0:
             await self._give_back()
-            raise LeaseLost(self.key, "expired")
+            raise LeaseLost("expired")
+        return outcome, certainty
 
     async def _give_back(self) -> None:
         """Release; a server that cannot be reached lets the TTL do it."""
-        self._is_given_up = True
         try:
-            await self._leases.release(self.key, self._owner_token, namespace=self._namespace)
+            await self._leases.release(
+                self.key, self._owner_token, namespace=self._namespace, within_seconds=_RELEASE_SECONDS
+            )
         except FencepostError as fault:
             _log.warning("a lease could not be released (%s); it ends by itself", type(fault).__name__)
-
-
-def _acquire_members(
-    key: str,
-    namespace: str | None,
-    ttl: int,
-    fingerprint: str | None,
-    holder: str | None,
-    token: str,
-    waiting: int,
-) -> dict[str, Any]:
-    return {
-        "key": key,
-        "namespace": namespace,
-        "ttl_seconds": ttl,
-        "fingerprint": fingerprint,
-        "holder": holder,
-        "owner_token": token,
-        "wait_seconds": waiting or None,
-    }

@@ -1,16 +1,23 @@
 """Sends calls, again where that is right."""
 
 import asyncio
-import json
+import logging
+import os
+import ssl
 from types import TracebackType
+from typing import Any
 
 import httpx
 
+from fencepost import _json
 from fencepost._calls import Answer, Call
-from fencepost._retry import Attempts
-from fencepost.errors import Unreachable
+from fencepost._retry import Attempts, is_decided, seconds_of
+from fencepost.errors import Unreachable, refused
 
+_log = logging.getLogger("fencepost")
 _CONNECT_SECONDS = 5.0
+_SHORTEST_ATTEMPT_SECONDS = 0.05
+_KEPT_CONNECTIONS = 20
 
 
 class AsyncTransport:
@@ -18,13 +25,28 @@ class AsyncTransport:
 
     `timeout_seconds` is how long one attempt may take beside the time that the server is asked to wait, so that the
     caller never gives up on a call that the server still parks (atlasdb #2183). `retry_seconds` bounds all attempts.
+    Environment variables for proxies are not obeyed; redirects are not followed: a token goes to this server only.
     """
 
-    def __init__(self, url: str, *, timeout_seconds: float, retry_seconds: float) -> None:
+    def __init__(
+        self, url: str, *, timeout_seconds: float, retry_seconds: float, context: ssl.SSLContext | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self.timeout_seconds = timeout_seconds
         self.retry_seconds = retry_seconds
-        self._http = httpx.AsyncClient(base_url=self.url, trust_env=False, follow_redirects=False)
+        self.context = context
+        self._process = os.getpid()
+        self._http = self._open()
+        self._left_to_parent: list[httpx.AsyncClient] = []
+
+    def _open(self) -> httpx.AsyncClient:
+        verify: Any = False
+        if self.url.lower().startswith("https:"):
+            verify = self.context or ssl.create_default_context()
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
+        return httpx.AsyncClient(
+            base_url=self.url, verify=verify, limits=limits, trust_env=False, follow_redirects=False
+        )
 
     async def __aenter__(self) -> "AsyncTransport":
         return self
@@ -35,46 +57,61 @@ class AsyncTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
+        """Close all connections; those of a parent process are left to it."""
+        if self._process == os.getpid():
+            await self._http.aclose()
 
     async def send(self, call: Call, *, within_seconds: float | None = None) -> Answer:
-        """The answer, after as many attempts as it takes within the limit. Raises Unreachable."""
-        attempts = Attempts((within_seconds or self.retry_seconds) + call.wait_seconds)
+        """The answer, after as many attempts as it takes within the limit.
+
+        Raises Unreachable when there was no answer, and the refusal when it stayed one of those that mean "later".
+        """
+        attempts = Attempts((self.retry_seconds if within_seconds is None else within_seconds) + call.wait_seconds)
         while True:
-            status: int | None = None
-            headers: dict[str, str] = {}
-            why = "no answer"
+            last: Answer | None = None
+            fault: Unreachable | None = None
             try:
-                response = await self._attempt(call, attempts.left)
-                status, headers = response.status_code, dict(response.headers.items())
-                answer = Answer(status, json.loads(response.content or b"{}"))
-            except (httpx.TransportError, ValueError) as fault:
-                why = type(fault).__name__
-                if status is not None and status < 500:
-                    raise Unreachable(f"{self.url} does not answer as Fencepost does (status {status})") from None
-            else:
-                pause = attempts.pause(status, {"Retry-After": headers.get("retry-after", "0")})
-                if pause is None:
-                    if status >= 500:
-                        raise Unreachable(f"{self.url} answered {status} until the time was up")
-                    return answer
-                await asyncio.sleep(pause)
-                continue
-            pause = attempts.pause(None)
+                last = await self.attempt(call, attempts.left)
+            except Unreachable as unreachable:
+                fault = unreachable
+            if last is not None and is_decided(last.status):
+                return last
+            pause = attempts.pause(last.retry_after_seconds if last is not None else 0.0)
             if pause is None:
-                raise Unreachable(f"{self.url} gave no answer in time ({why})")
+                if last is not None and last.body.get("code"):
+                    raise refused(last.status, last.body)
+                raise fault or Unreachable(f"{self.url} answered {last.status if last else 0} until the time was up")
+            _log.debug("%s %s is sent again in %.2f s", call.method, call.path, pause)
             await asyncio.sleep(pause)
 
     async def attempt(self, call: Call, limit_seconds: float) -> Answer:
         """One attempt and no other. Raises Unreachable."""
-        try:
-            response = await self._attempt(call, limit_seconds)
-            return Answer(response.status_code, json.loads(response.content or b"{}"))
-        except (httpx.TransportError, ValueError) as fault:
-            raise Unreachable(f"{self.url} gave no answer ({type(fault).__name__})") from None
-
-    async def _attempt(self, call: Call, left: float) -> httpx.Response:
-        limit = max(0.05, min(self.timeout_seconds + call.wait_seconds, left))
+        limit = max(_SHORTEST_ATTEMPT_SECONDS, min(self.timeout_seconds + call.wait_seconds, limit_seconds))
         timeout = httpx.Timeout(limit, connect=min(_CONNECT_SECONDS, limit))
-        return await self._http.request(call.method, call.path, json=call.body, headers=call.headers(), timeout=timeout)
+        try:
+            response = await self._client().request(
+                call.method, call.path, content=call.content, headers=call.headers(), timeout=timeout
+            )
+        except httpx.TransportError as fault:
+            raise Unreachable(f"{self.url} gave no answer ({type(fault).__name__})") from None
+        return self._read(response)
+
+    def _client(self) -> httpx.AsyncClient:
+        """The pool of this process: two processes on one connection would read each other's answers."""
+        if self._process != os.getpid():
+            self._left_to_parent.append(self._http)
+            self._http, self._process = self._open(), os.getpid()
+        if self._http.is_closed:
+            raise Unreachable("this client is closed")
+        return self._http
+
+    def _read(self, response: httpx.Response) -> Answer:
+        try:
+            body = _json.read(response.content or b"{}")
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            if is_decided(response.status_code):
+                raise Unreachable(f"{self.url} does not answer as Fencepost does (status {response.status_code})")
+            body = {}
+        return Answer(response.status_code, body, response.content, seconds_of(response.headers.get("Retry-After")))

@@ -1,2 +1,2 @@
 # Made by scripts/unasync.py from _async. Do not edit.
-"""The client, async. Written here once; `_sync` is made from it."""
+"""The client, sync: made from `_async`."""

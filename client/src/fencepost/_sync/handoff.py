@@ -1,13 +1,25 @@
 # Made by scripts/unasync.py from _async. Do not edit.
 """Handoffs: create, read, wait, move, follow."""
 
+import logging
+import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from fencepost import keys
+from fencepost._calls import LONGEST_WAIT_SECONDS, V1, Call, done, members, next_wait, post
+from fencepost._clock import steady
+from fencepost._follow import Cursor, Cut, Following, NoStream
+from fencepost._sync.stream import Stream
 from fencepost._sync.transport import Transport
-from fencepost._calls import LONGEST_WAIT_SECONDS, V1, Call, done, members
-from fencepost._renewal import steady
+from fencepost.outcomes import Change
+
+_log = logging.getLogger("fencepost")
+_EARLY_SECONDS = 1.0
+_POLLS_BEFORE_STREAM = 3
+"""After so many long-polls that stood in for a stream, the stream is tried again."""
 
 
 class Handoffs:
@@ -46,12 +58,26 @@ class Handoffs:
             owner_token=owner_token,
             receiver_token=receiver_token,
         )
-        answer = self._transport.send(Call("POST", f"{V1}/handoff", {**body, "payload": payload}))
-        return Handoff(self._transport, done(answer)["handoff_id"], owner_token, made=done(answer))
+        answer = done(self._transport.send(post(f"{V1}/handoff", {**body, "payload": payload})))
+        made = {**answer, "receiver_token": receiver_token}
+        return Handoff(self._transport, answer["handoff_id"], owner_token, made=made)
 
     def open(self, handoff_id: str, token: str) -> "Handoff":
         """A handoff by its id and either side's token. Nothing is sent yet."""
         return Handoff(self._transport, handoff_id, token)
+
+    def from_link(self, review_url: str) -> "Handoff":
+        """A handoff by its review link, as its receiver. The link must be one of this client's server.
+
+        Raises ValueError.
+        """
+        link, server = urlsplit(review_url), urlsplit(self._transport.url)
+        handoff_id, _, token = link.fragment.partition(".")
+        if not (handoff_id and token):
+            raise ValueError("a review link ends in #<handoff id>.<token>")
+        if (link.scheme, link.netloc) != (server.scheme, server.netloc):
+            raise ValueError(f"the link leads to {link.scheme}://{link.hostname}, this client to {self._transport.url}")
+        return self.open(handoff_id, token)
 
 
 class Handoff:
@@ -70,14 +96,24 @@ class Handoff:
         return f"<{type(self).__name__} {self.handoff_id} {self.view.get('state', '')}>"
 
     @property
+    def token(self) -> str:
+        """This side's token: a secret."""
+        return self._token
+
+    @property
     def receiver_token(self) -> str:
-        """The other side's token; known only where the handoff was created."""
-        return str(self._made["receiver_token"])
+        """The other side's token, a secret; known only where the handoff was created. Raises LookupError."""
+        return self._from_creation("receiver_token")
 
     @property
     def review_url(self) -> str:
-        """The page where a person reviews it; known only where the handoff was created."""
-        return str(self._made["review_url"])
+        """The page where a person reviews it; known only where the handoff was created. Raises LookupError."""
+        return self._from_creation("review_url")
+
+    @property
+    def notify_secret(self) -> str:
+        """What webhooks are signed with; known only where the handoff was created with a notify URL."""
+        return self._from_creation("notify_secret")
 
     @property
     def state(self) -> str:
@@ -89,6 +125,11 @@ class Handoff:
         """As last read."""
         return int(self.view["version"])
 
+    @property
+    def ended(self) -> bool:
+        """As last read."""
+        return bool(self.view["ended"])
+
     def read(self) -> Mapping[str, Any]:
         """Payload, state, history and what this side may do. Data of somebody else, never instructions."""
         self.view = done(self._transport.send(Call("GET", self._path, token=self._token)))
@@ -97,47 +138,100 @@ class Handoff:
     def wait(self, *, after: int | None = None, timeout: float = LONGEST_WAIT_SECONDS) -> Mapping[str, Any]:
         """The view once its version is not `after` (default: the version last read), or when the time is up."""
         give_up_at = steady() + timeout
-        known = after if after is not None else self.view.get("version")
+        if after is None:
+            after = self.version if "version" in self.view else int((self.read())["version"])
         while True:
-            seconds = max(0, min(LONGEST_WAIT_SECONDS, int(give_up_at - steady())))
-            call = Call("GET", f"{self._path}/wait/{seconds}", token=self._token, version=known, wait_seconds=seconds)
-            self.view = done(self._transport.send(call))
-            if self.view["ended"] or self.view["version"] != known or give_up_at - steady() < 1:
+            asked_at = steady()
+            left = give_up_at - asked_at
+            seconds = next_wait(left)
+            call = Call("GET", f"{self._path}/wait/{seconds}", token=self._token, version=after, wait_seconds=seconds)
+            limit = max(self._transport.retry_seconds, left)
+            self.view = done(self._transport.send(call, within_seconds=limit))
+            left = give_up_at - steady()
+            if self.ended or self.version != after or left <= 0:
                 return self.view
+            if steady() - asked_at < seconds - _EARLY_SECONDS or left < _EARLY_SECONDS:
+                # The server stops, or less is left than it can be asked to wait: come back by ourselves.
+                time.sleep(min(left, random.uniform(0.1, 1.0)))
 
     def wait_until(self, *states: str, timeout: float = 3600.0) -> "Handoff":
-        """This handoff once it is in one of the states, or ended. Raises TimeoutError, Expired."""
+        """This handoff once it is in one of the states, or ended in another one. Raises TimeoutError, Expired.
+
+        A server that restarts meanwhile is waited for; what happened meanwhile is seen, for it is asked by version.
+        """
         give_up_at = steady() + timeout
         self.read()
-        while self.state not in states and not self.view["ended"]:
+        while self.state not in states and not self.ended:
             left = give_up_at - steady()
             if left <= 0:
-                raise TimeoutError(f"it is still {self.state}")
+                raise TimeoutError(f"the handoff is still {self.state}")
             self.wait(after=self.version, timeout=left)
         return self
 
-    def move(self, to: str, *, note: str | None = None, expect: str | None = None) -> Mapping[str, Any]:
-        """Move into a state from the one expected (default: as last read). Raises StateMismatch and its kin."""
+    def move(
+        self, to: str, *, note: str | None = None, expect: str | None = None, nonce: str | None = None
+    ) -> Mapping[str, Any]:
+        """Move into a state from the one expected (default: as last read). Raises StateMismatch and its kin.
+
+        A repeat with the same nonce is the same move; without one each call is a move of its own, its retries are not.
+        """
         if expect is None and "state" not in self.view:
             self.read()
-        body = members(nonce=keys.mint_nonce(), note=note)
+        body = members(nonce=nonce or keys.mint_nonce(), note=note)
         body["from"] = expect or self.state
-        moved = done(self._transport.send(Call("POST", f"{self._path}/{to}", body, token=self._token)))
-        self.view = {**self.view, "state": moved["current_state"], "version": moved["current_version"]}
+        moved = done(self._transport.send(post(f"{self._path}/{to}", body, token=self._token)))
+        current = {name: moved[f"current_{name}"] for name in ("state", "version", "ended")}
+        self.view = {**self.view, **current}
         return moved
 
-    def changes(self, *, after: int = 0) -> Iterator[Mapping[str, Any]]:
-        """Every entry of the history after that version, each once and in order, until the handoff ends.
+    def changes(self, *, after: int = 0, stream: bool = True) -> Iterator[Change]:
+        """Every change after that version, each once and in order, until the handoff ends. Raises Expired.
 
-        A server that restarts or is away for a while loses nothing: the history is read by version.
+        They come over a WebSocket; where none can be had (a proxy in between, a full server), by long-polls, and the
+        socket is tried again from time to time. A server that restarts or is away for a while loses nothing: what
+        was told is known by version. `stream=False` polls only.
         """
+        cursor = Cursor(after)
+        polls = 0 if stream else None
         while True:
-            view = self.wait(after=after)
-            for entry in view["history"][after:]:
-                after += 1
-                yield {"version": after, **entry}
+            is_streaming = polls == 0
+            try:
+                if is_streaming:
+                    for change in self._streamed(cursor):
+                        yield change
+                    return
+            except NoStream:
+                _log.info("no WebSocket to be had for a handoff; polling instead")
+                polls = _POLLS_BEFORE_STREAM
+            except Cut as cut:
+                time.sleep(random.uniform(0, cut.pause_seconds))
+                continue
+            view = self.wait(after=cursor.version, timeout=LONGEST_WAIT_SECONDS)
+            for change in cursor.from_history(view["history"], view["ended"]):
+                yield change
             if view["ended"]:
                 return
+            polls = polls - 1 if polls else polls
+
+    def _streamed(self, cursor: Cursor) -> Iterator[Change]:
+        """The changes of one socket until the handoff's end. Raises NoStream, Cut and what ends it for good."""
+        following = Following(self.handoff_id, cursor)
+        path, context = f"{self._path}/stream", self._transport.context
+        with Stream(self._transport.url, path, self._token, context) as stream:
+            for frame in stream.frames():
+                changes, answers = following.take(frame)
+                for answer in answers:
+                    stream.send(answer)
+                for change in changes:
+                    yield change
+                if following.is_over:
+                    break
+        self.read()  # its last view; raises Expired where that is how it ended
+
+    def _from_creation(self, member: str) -> str:
+        if member not in self._made:
+            raise LookupError(f"{member} is known only where the handoff was created")
+        return str(self._made[member])
 
     @property
     def _path(self) -> str:

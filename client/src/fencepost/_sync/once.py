@@ -3,30 +3,40 @@
 
 import inspect
 import logging
+import random
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost import keys
+from fencepost import _json, keys
+from fencepost._calls import claim_kept, claimed, done, next_wait, once, present
+from fencepost._certainty import Certainty
+from fencepost._clock import steady
+from fencepost._guard import Guard
+from fencepost._once import OnceTokens, must_be_callable, must_not_await
+from fencepost._renewal import Renewals
 from fencepost._sync.transport import Transport
-from fencepost._calls import LONGEST_WAIT_SECONDS, claimed, done, once
-from fencepost._renewal import Certainty, Renewal, steady
 from fencepost.errors import FencepostError, InProgressElsewhere, PayloadMismatch
 from fencepost.outcomes import Claimed, ClaimOutcome, Duplicate, InProgress, PayloadConflict
+from fencepost.refusals import ClaimLost, Forbidden, ResultTooLarge
 
 _log = logging.getLogger("fencepost")
+_GIVE_BACK_SECONDS = 2.0
+_EARLY_SECONDS = 1.0
 
 
 class Once:
     """The once-key's calls, one for one, and `run`, which does it all.
 
-    A namespace belongs to whoever claims in it first: the token is brought by `namespace_tokens` or made by the first
-    claim, and then kept in `namespace_tokens` of this object. Save it: without it the namespace is closed to you.
+    A namespace belongs to whoever claims in it first. `tokens` has the token of each: given, derived from the once
+    secret so that every process that has the secret has the same tokens, or minted by the first claim. A minted one
+    is lost with this object unless it is saved.
     """
 
-    def __init__(self, transport: Transport, url: str, namespace_tokens: dict[str, str]) -> None:
+    def __init__(self, transport: Transport, renewals: Renewals, tokens: OnceTokens) -> None:
         self._transport = transport
-        self._url = url
-        self.namespace_tokens = namespace_tokens
+        self._renewals = renewals
+        self.tokens = tokens
 
     def claim(
         self,
@@ -40,50 +50,83 @@ class Once:
         claim_token: str | None = None,
     ) -> ClaimOutcome:
         """Be the one to act: Claimed, Duplicate, InProgress or PayloadConflict. Raises Forbidden."""
-        token = claim_token or keys.mint_claim_token()
-        owner = self.namespace_tokens.get(namespace) or keys.mint_once_namespace_token()
+        outcome, _ = self.ask(
+            namespace,
+            action_key,
+            wait=wait,
+            claim_token=claim_token or keys.mint_claim_token(),
+            payload_sha256=None if payload is None else keys.digest(payload),
+            ttl=ttl,
+            lease_ttl=lease_ttl,
+        )
+        return outcome
+
+    def ask(
+        self, namespace: str, action_key: str, *, wait: float, claim_token: str, **given: Any
+    ) -> tuple[ClaimOutcome, float]:
+        """As claim, with the time of the steady clock before which nothing can have been claimed."""
         give_up_at = steady() + wait
         while True:
-            left = give_up_at - steady()
-            waiting = max(0, min(LONGEST_WAIT_SECONDS, int(left) if left >= 1 else 0))
+            sent_at = steady()
+            left = give_up_at - sent_at
+            waiting = next_wait(left)
             call = once(
                 "",
                 waiting,
-                namespace=namespace,
-                action_key=action_key,
-                namespace_token=owner,
-                payload_sha256=None if payload is None else keys.digest(payload),
-                ttl=ttl,
-                lease_ttl=lease_ttl,
-                claim_token=token,
+                **self.members_of(namespace, action_key, self.tokens.for_claim(namespace)),
+                claim_token=claim_token,
                 wait_seconds=waiting or None,
+                **given,
             )
-            outcome = claimed(self._transport.send(call), token)
-            self.namespace_tokens[namespace] = owner
-            if not isinstance(outcome, InProgress) or give_up_at - steady() < 1:
-                return outcome
+            answer = self._transport.send(call, within_seconds=max(self._transport.retry_seconds, left))
+            try:
+                outcome = claimed(answer, claim_token)
+            except Forbidden:
+                self.tokens.forget_minted(namespace)
+                raise
+            self.tokens.keep(namespace)
+            left = give_up_at - steady()
+            if not isinstance(outcome, InProgress) or left <= 0:
+                return outcome, sent_at
+            if steady() - sent_at < waiting - _EARLY_SECONDS or left < _EARLY_SECONDS:
+                time.sleep(min(left, random.uniform(0.1, 1.0)))
 
     def complete(
         self, namespace: str, action_key: str, result: Any, *, claim_token: str | None = None, ttl: int | None = None
     ) -> Any:
-        """Record the result of a claimed action; the result that stands, which an earlier one may be."""
-        call = once("/complete", **self._of(namespace, action_key), claim_token=claim_token, ttl=ttl)
-        body = {**(call.body or {}), "result": result}
-        return done(self._transport.send(type(call)(call.method, call.path, body)))["result"]
+        """Record the result of a claimed action; the result that stands, which an earlier one may be.
 
-    def release(self, namespace: str, action_key: str, *, claim_token: str | None = None) -> None:
+        Raises ClaimLost, NoClaim, ResultTooLarge.
+        """
+        given = {"claim_token": claim_token, "ttl": ttl, "result": present(result)}
+        return (self.finish(namespace, action_key, **given))["result"]
+
+    def release(
+        self,
+        namespace: str,
+        action_key: str,
+        *,
+        claim_token: str | None = None,
+        within_seconds: float | None = None,
+    ) -> None:
         """Give a claim back undone, so that the next caller may do it."""
-        done(self._transport.send(once("/release", **self._of(namespace, action_key), claim_token=claim_token)))
+        call = once("/release", **self.members_of(namespace, action_key), claim_token=claim_token)
+        done(self._transport.send(call, within_seconds=within_seconds))
+
+    def renew(self, namespace: str, action_key: str, *, claim_token: str, lease_ttl: int) -> None:
+        """Have the claim's lease end `lease_ttl` seconds from now. Raises ClaimLost, NotLeased."""
+        of = self.members_of(namespace, action_key)
+        done(self._transport.send(once("/renew", **of, claim_token=claim_token, lease_ttl=lease_ttl)))
 
     def status(self, namespace: str, action_key: str) -> Mapping[str, Any]:
         """The claim's state and times, never its result."""
-        return done(self._transport.send(once("/status", **self._of(namespace, action_key))))
+        return done(self._transport.send(once("/status", **self.members_of(namespace, action_key))))
 
     def rotate_token(self, namespace: str) -> str:
         """A new namespace token; the old one stops at once."""
-        call = once("/rotate-token", namespace=namespace, namespace_token=self.namespace_tokens.get(namespace))
+        call = once("/rotate-token", namespace=namespace, namespace_token=self.tokens.of(namespace))
         token = str(done(self._transport.send(call))["namespace_token"])
-        self.namespace_tokens[namespace] = token
+        self.tokens[namespace] = token
         return token
 
     def run(
@@ -103,55 +146,124 @@ class Once:
         goes on. With `lease_ttl` the claim is renewed while the action runs, and a caller that died is taken over
         after that time: then an action may have been begun twice, never recorded twice. Without it, a caller that died
         blocks the action until the claim's `ttl` is over.
-        Raises PayloadMismatch, InProgressElsewhere, Forbidden.
+
+        An action that was done but whose result cannot be recorded (too big, no JSON) is recorded without one before
+        the error is raised: it must not be done again.
+        Raises PayloadMismatch, InProgressElsewhere, Forbidden; ClaimLost when another caller took over meanwhile.
         """
-        outcome = self.claim(namespace, action_key, payload=payload, ttl=ttl, lease_ttl=lease_ttl, wait=wait)
+        must_be_callable(action, is_async=_IS_ASYNC)
+        token = keys.mint_claim_token()
+        outcome, sent_at = self.ask(
+            namespace,
+            action_key,
+            wait=wait,
+            claim_token=token,
+            payload_sha256=None if payload is None else keys.digest(payload),
+            ttl=ttl,
+            lease_ttl=lease_ttl,
+        )
         if isinstance(outcome, Duplicate):
             return outcome.result
         if isinstance(outcome, PayloadConflict):
-            raise PayloadMismatch(f"{action_key!r} was claimed for another payload")
+            raise PayloadMismatch("this action key was claimed for another payload")
         if isinstance(outcome, InProgress):
-            raise InProgressElsewhere(f"{action_key!r} is in progress elsewhere")
-        return self._do(namespace, action_key, action, payload, outcome, lease_ttl)
+            raise InProgressElsewhere("this action is in progress elsewhere")
+        work = _Work(self, namespace, action_key, outcome)
+        if lease_ttl is None:
+            result = work.do(action, payload)
+        else:
+            result = work.do_leased(action, payload, lease_ttl, sent_at, self._renewals)
+        return work.record(result)
 
-    def _do(
-        self,
-        namespace: str,
-        action_key: str,
-        action: Callable[..., Any],
-        payload: Any,
-        claim: Claimed,
-        lease_ttl: int | None,
-    ) -> Any:
-        renewal = self._renewal(namespace, action_key, claim, lease_ttl) if lease_ttl else None
+    def finish(self, namespace: str, action_key: str, **given: Any) -> Mapping[str, Any]:
+        """As complete, with the whole answer."""
+        return done(self._transport.send(once("/complete", **self.members_of(namespace, action_key), **given)))
+
+    def members_of(self, namespace: str, action_key: str, token: str | None = None) -> dict[str, Any]:
+        """The members that say which action is meant."""
+        owner = token or self.tokens.of(namespace)
+        return {"namespace": namespace, "action_key": action_key, "namespace_token": owner}
+
+
+class _Work:
+    """One claimed action: done, then recorded."""
+
+    def __init__(self, onces: Once, namespace: str, action_key: str, claim: Claimed) -> None:
+        self._onces = onces
+        self._namespace = namespace
+        self._action_key = action_key
+        self._claim = claim
+
+    def do(self, action: Callable[..., Any], payload: Any) -> Any:
+        """Its result. When it raises, the claim is given back."""
         try:
-            result = action() if payload is None else action(payload)
-            if inspect.isawaitable(result):
-                result = result
+            return self._act(action, payload)
         except BaseException:
-            if renewal:
-                renewal.stop()
-            self._give_back(namespace, action_key, claim)
+            self._give_back()
             raise
-        if renewal:
-            renewal.stop()
-        return self.complete(namespace, action_key, result, claim_token=claim.claim_token)
 
-    def _renewal(self, namespace: str, action_key: str, claim: Claimed, lease_ttl: int) -> Renewal:
-        call = once("/renew", **self._of(namespace, action_key), claim_token=claim.claim_token, lease_ttl=lease_ttl)
-        renewal = Renewal(self._url, call, lease_ttl, Certainty(action_key, steady(), lease_ttl))
-        renewal.start()
-        return renewal
-
-    def _give_back(self, namespace: str, action_key: str, claim: Claimed) -> None:
+    def do_leased(
+        self, action: Callable[..., Any], payload: Any, lease_ttl: int, sent_at: float, renewals: Renewals
+    ) -> Any:
+        """As do, while the claim's lease is renewed. Raises ClaimLost when it was interrupted for its loss."""
+        of = self._onces.members_of(self._namespace, self._action_key)
+        call = once("/renew", **of, claim_token=self._claim.claim_token, lease_ttl=lease_ttl)
+        certainty = Certainty(sent_at, lease_ttl)
+        renewal = renewals.start(call, claim_kept, "lease_ttl", lease_ttl, certainty)
+        guard = Guard(certainty)
         try:
-            self.release(namespace, action_key, claim_token=claim.claim_token)
+            result = self._act(action, payload)
+        except BaseException as fault:
+            renewal.mute(True)
+            if guard.end(type(fault)):
+                raise self._lost() from None
+            if not certainty.is_over:
+                self._give_back()
+            raise
+        else:
+            guard.end(None)
+            return result
+        finally:
+            certainty.end("released")
+            guard.end_renewal(renewal)
+
+    def record(self, result: Any) -> Any:
+        """Record the result; what stands. Raises ClaimLost when something else stands already."""
+        try:
+            ours = _json.plain(result)
+            answer = self._complete(result=present(result))
+        except (ResultTooLarge, TypeError, ValueError):
+            self._complete()
+            raise
+        if answer["status"] == "already_completed" and not (answer["has_result"] and answer["result"] == ours):
+            raise self._lost(answer)
+        return answer["result"]
+
+    def _act(self, action: Callable[..., Any], payload: Any) -> Any:
+        result = action() if payload is None else action(payload)
+        if inspect.isawaitable(result):
+            must_not_await(result, is_async=_IS_ASYNC)
+            result = result
+        return result
+
+    def _complete(self, **given: Any) -> Mapping[str, Any]:
+        token = self._claim.claim_token
+        return self._onces.finish(self._namespace, self._action_key, claim_token=token, **given)
+
+    def _give_back(self) -> None:
+        try:
+            self._onces.release(
+                self._namespace,
+                self._action_key,
+                claim_token=self._claim.claim_token,
+                within_seconds=_GIVE_BACK_SECONDS,
+            )
         except FencepostError as fault:
             _log.warning("a claim could not be given back (%s)", type(fault).__name__)
 
-    def _of(self, namespace: str, action_key: str) -> dict[str, Any]:
-        return {
-            "namespace": namespace,
-            "action_key": action_key,
-            "namespace_token": self.namespace_tokens.get(namespace),
-        }
+    def _lost(self, answer: Mapping[str, Any] | None = None) -> ClaimLost:
+        told = {"code": ClaimLost.code, "error": "Another caller has taken this action over while it ran here"}
+        return ClaimLost(409, {**(answer or {}), **told})
+
+
+_IS_ASYNC = inspect.iscoroutinefunction(Once.run)
