@@ -5,7 +5,6 @@ from functools import partial
 from typing import TypedDict
 
 import gevent
-from flask import Flask
 from gevent import monkey
 
 from app import __version__
@@ -44,6 +43,7 @@ from app.tokens import notify_secret
 from app.web import claim, edge, handoff, health, lease, stream
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
+from app.web.lean import LeanFlask
 from app.web.log import Pen, RequestLog
 from app.web.session import Desk
 from app.web.sources import HandoffSource, LeaseSource
@@ -52,7 +52,7 @@ from app.wire.origins import Origins
 _TEST_MODE_NAP_SECONDS = 0.1
 
 
-class Application(Flask):
+class Application(LeanFlask):
     """The WSGI application, and how it stops: `stop()` answers everyone who waits and may be called twice."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ X-Forwarded-For, because everything left of that is the caller's own invention (
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -25,6 +26,7 @@ def counted_as(address: str) -> str:
     return str(parsed)
 
 
+@lru_cache(maxsize=1024)
 def is_local(address: str) -> bool:
     """Whether it is a loopback, link-local or private address: a peer on this machine or network."""
     try:

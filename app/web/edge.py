@@ -9,9 +9,9 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
-from flask import Blueprint, Flask, Response, g, request
+from flask import Blueprint, Flask, Request, Response, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app import tokens
@@ -57,6 +57,7 @@ class Call:
         return found.group(1)
 
 
+_BEGAN = "fencepost.began"
 Route = Callable[..., Reply]
 Made = TypeVar("Made")
 
@@ -168,12 +169,18 @@ def rate_headers(taken: Counted | Exhausted) -> dict[str, str]:
     }
 
 
+def _bare(proxy: Request) -> Request:
+    behind: Request = cast(Any, proxy)._get_current_object()
+    return behind
+
+
 def request_id() -> str:
     """The caller's request id if it is a decent one, else one of ours; the same for the whole request."""
-    known: str | None = g.get("request_id")
+    here = g._get_current_object()
+    known: str | None = here.get("request_id")
     if known is None:
         sent = request.environ.get("HTTP_X_REQUEST_ID") or ""
-        known = g.request_id = sent if _REQUEST_ID.fullmatch(sent) else tokens.mint_identifier()
+        known = here.request_id = sent if _REQUEST_ID.fullmatch(sent) else tokens.mint_identifier()
     return known
 
 
@@ -185,36 +192,42 @@ def respond(reply: Reply) -> Response:
 
 def send(status: int, content: bytes, more: Mapping[str, str], outcome: str) -> Response:
     """The same for a body as bytes; `outcome` is the word for the log."""
-    g.outcome = outcome
-    response = Response(content, status, mimetype="application/json")
-    headers = response.headers
-    headers["Cache-Control"] = "no-store"
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["X-Request-Id"] = request_id()
-    for name, value in {**g.get("rate_headers", {}), **more}.items():
-        headers[name] = value
-    return response
+    here = g._get_current_object()
+    here.outcome = outcome
+    headers = {
+        "Content-Type": "application/json",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "X-Request-Id": request_id(),
+        **here.get("rate_headers", {}),
+        **more,
+    }
+    return Response(content, status, list(headers.items()))
 
 
 def install(app: Flask, log: RequestLog) -> None:
     """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request."""
 
-    def begin() -> None:
-        g.began = monotonic()
+    serve = app.wsgi_app
+
+    def timed(environ: dict[str, Any], start_response: Any) -> Any:
+        environ[_BEGAN] = monotonic()
+        return serve(environ, start_response)
 
     def note(response: Response) -> Response:
+        here, asked = g._get_current_object(), _bare(request)  # each use of a proxy looks it up anew
         log.request(
             request_id=request_id(),
-            method=request.method,
-            route=request.url_rule.rule if request.url_rule is not None else "unknown",
+            method=asked.method,
+            route=asked.url_rule.rule if asked.url_rule is not None else "unknown",
             status=response.status_code,
-            outcome=g.get("outcome", "ok"),
-            seconds=monotonic() - g.began,
-            subject=g.get("subject", ""),
+            outcome=here.get("outcome", "ok"),
+            seconds=monotonic() - asked.environ[_BEGAN],
+            subject=here.get("subject", ""),
         )
         return response
 
-    app.before_request(begin)
+    app.wsgi_app = timed  # type: ignore[method-assign]
     app.after_request(note)
 
     def refuse(fault: HTTPException) -> Response:

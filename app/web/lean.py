@@ -1,0 +1,36 @@
+"""Flask without what no route here uses, for it is paid for by every request.
+
+No session (people's sessions are ours, kept on the server), no coroutine views to look for, and routes that do not
+depend on the Host header, which is the caller's to invent.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Request
+from flask.sessions import NullSession, SessionInterface
+from werkzeug.routing import MapAdapter
+
+_NO_SESSION = NullSession()
+
+
+class _NoSessions(SessionInterface):
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        """One that can hold nothing, for everybody."""
+        return _NO_SESSION
+
+
+class LeanFlask(Flask):
+    """A Flask application that serves the same routes under every name."""
+
+    session_interface = _NoSessions()
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Views are plain functions: gevent makes them concurrent."""
+        return func
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Match by path and method alone."""
+        if request is None:
+            return super().create_url_adapter(request)
+        return MapAdapter(self.url_map, "localhost", "/", "", request.scheme, request.path, request.method)
