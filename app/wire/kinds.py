@@ -39,8 +39,9 @@ Namespace = Annotated[
     _well_formed(Kind.NAMESPACE),
     _token_rule(Kind.NAMESPACE),
     Field(
-        description="Bearer secret under which readable keys are private, as POST /lease/namespace gives it: "
-        "`ns_` and 43 base64url characters, at least 16 distinct. Everybody who shares the keys sends the same one.",
+        description="Bearer secret under which readable keys are private, as POST /lease/namespace or the tool "
+        "create_lease_namespace gives it: `ns_` and 43 base64url characters, at least 16 distinct. Everybody who "
+        "shares the keys sends the same one.",
         json_schema_extra={**_shape(Kind.NAMESPACE)},
     ),
 ]

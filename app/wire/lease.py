@@ -31,7 +31,6 @@ from app.wire.kinds import (
     LeaseOwnerToken,
     Namespace,
     Raw,
-    ShownToken,
     TtlSeconds,
     WaitSeconds,
 )
@@ -66,6 +65,11 @@ Key = Annotated[
         description=f"Names the work. With a namespace: {_READABLE_RULE}. Without one the key is itself the secret: "
         f"{_UNGUESSABLE_RULE}. The same key in two namespaces, or with and without one, is two leases.",
     ),
+]
+
+
+OwnToken = Annotated[
+    str, Field(description="The owner token of your grant: as the grant gave it, or as you brought it.")
 ]
 
 
@@ -114,20 +118,20 @@ class AcquireLease(OfKey):
 class RenewLease(OfKey):
     """`POST /lease/renew`. A malformed owner token is simply lost, here and on the next two."""
 
-    owner_token: ShownToken
+    owner_token: OwnToken
     ttl_seconds: TtlSeconds = 60
 
 
 class ReleaseLease(OfKey):
     """`POST /lease/release`."""
 
-    owner_token: ShownToken
+    owner_token: OwnToken
 
 
 class CompleteLease(OfKey):
     """`POST /lease/complete`. A result over the limit is refused with 413."""
 
-    owner_token: ShownToken
+    owner_token: OwnToken
     result: Annotated[Raw, AfterValidator(_small_enough)] = Field(
         description=f"What the work came to: any JSON value, null included, at most {LARGEST_RESULT} bytes as sent. "
         "Kept as sent, with values under names such as password or token redacted. A secret inside an ordinary value "

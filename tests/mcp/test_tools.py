@@ -15,6 +15,7 @@ from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.receipts import Receipts
+from tests.house.tree import ROOT
 
 NONE = cast(Any, None)
 TOOLS: dict[str, Tool[Any]] = {
@@ -129,3 +130,22 @@ def test_what_comes_from_others_is_called_data_and_never_instructions(name) -> N
 
 def test_no_member_is_mirrored_into_a_header() -> None:
     assert "x-mcp-header" not in json.dumps([tool.listing() for tool in TOOLS.values()])
+
+
+def test_the_page_tells_every_tool_and_which_may_be_repeated() -> None:
+    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", page, flags=re.MULTILINE))
+    hints = {
+        name: "reads only" if contract[2] else "may be repeated" if contract[3] else ""
+        for name, contract in CONTRACT.items()
+    }
+    assert {name: beside.strip() for name, beside in rows.items()} == hints
+
+
+def test_what_a_model_sees_can_be_printed() -> None:
+    from tests.mcp.seen import seen  # it prints this module's table
+
+    for name, tool in TOOLS.items():
+        told = seen(name)
+        assert tool.description in told
+        assert all(member in told for member in tool.listing()["inputSchema"]["properties"])
