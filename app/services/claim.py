@@ -269,6 +269,10 @@ class Claims:
         namespace_hash = visit.action.namespace_hash
         record = namespaces.share(tx, namespace_hash)
         if record is None:
+            if storage.is_any_live(tx, namespace_hash, tx.now()):
+                return (
+                    NamespaceForbidden()
+                )  # its owner's row was lost, by hand or by damage: not for a stranger to find
             founded = owners.found(visit.name, visit.founding_hash, strong_names=self._strong_names, now=tx.now())
             if not isinstance(founded, NamespaceFounded) or namespaces.add(tx, namespace_hash, founded.record):
                 return founded

@@ -33,6 +33,11 @@ _SELECT_ACTION = Statement(
         claim.c.claim_hash == bindparam("claim_hash")
     )
 )
+_A_LIVE_ONE = Statement(
+    select(claim.c.claim_hash)
+    .where(claim.c.namespace_hash == bindparam("namespace_hash"), claim.c.expires_at > bindparam("now"))
+    .limit(1)
+)
 _HOLD_PLACE = Statement(lambda dialect: insert_if_absent(dialect, claim, {**_EMPTY, **_ZERO}))
 _SAVE = Statement(lambda dialect: upsert(dialect, claim))
 
@@ -88,6 +93,11 @@ def action(reader: Reader, claim_hash: bytes) -> Action | None:
     """The names of the action with this digest, while its claim is stored."""
     row = reader.one(_SELECT_ACTION, claim_hash=claim_hash)
     return None if row is None else Action(claim_hash, *row)  # type: ignore[arg-type]
+
+
+def is_any_live(tx: Transaction, namespace_hash: bytes, now: int) -> bool:
+    """Whether some action of the namespace has a live claim."""
+    return tx.one(_A_LIVE_ONE, namespace_hash=namespace_hash, now=now) is not None
 
 
 def save(tx: Transaction, action: Action, record: ClaimRecord) -> None:

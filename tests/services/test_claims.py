@@ -14,6 +14,7 @@ from app.core.namespace import NamespaceForbidden, NamespaceWeak
 from app.services.claim import Rotated, action_of
 from app.services.ports import HungUp
 from app.services.sweep import CLAIMS, NAMESPACES, Sweep
+from app.storage import namespace as namespaces
 from app.testmode import Failpoints
 from app.tokens import Kind
 from tests.services.oncekeys import FakeCaller, Once, once_keys
@@ -208,6 +209,16 @@ def test_an_operator_releases_an_abandoned_claim_by_its_fence(once: Once, token:
     assert once.claims.break_off(claim_hash=bytes(32), fence=1) == core.ClaimNotBroken(None)
     again = once.won(token=token)
     assert (again.attempt, again.fence > record.fence) == (1, True)
+
+
+def test_a_namespace_whose_row_was_lost_is_nobody_s_until_its_claims_have_ended(once: Once, token: str) -> None:
+    once.won(token=token, ttl=1_000)
+    once.complete(token=token, result='"secret"', ttl=1_000)
+    once.engine.run(lambda tx: namespaces.remove(tx, action_of("billing", "").namespace_hash))
+    assert once.outcome(token=token) == NamespaceForbidden()
+    assert once.outcome("another action") == NamespaceForbidden()
+    once.clock.advance(1_000)
+    assert once.claim().namespace_token is not None
 
 
 def test_what_is_stored_holds_no_token(once: Once, tmp_path: Path) -> None:
