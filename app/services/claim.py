@@ -13,6 +13,7 @@ from app import tokens
 from app.core import claim as core
 from app.core import namespace as owners
 from app.core.namespace import NamespaceForbidden, NamespaceFounded, NamespaceOwned, NamespaceWeak
+from app.services.action import action_of, claimant_hash, owner_hash, payload_hash, shown_hash, stronger, topic
 from app.services.ports import Caller
 from app.services.waiting import Waiting, Wish
 from app.storage import claim as storage
@@ -75,21 +76,6 @@ class _Visit:
     founding_hash: bytes | None
 
 
-def action_of(namespace: str, action_key: str) -> Action:
-    """The digests and names of an action."""
-    return Action(
-        claim_hash=tokens.digest("once-claim", namespace, action_key),
-        namespace_hash=tokens.digest("once-namespace", namespace),
-        namespace=namespace.encode("utf-8"),
-        action_key=action_key.encode("utf-8"),
-    )
-
-
-def topic(claim_hash: bytes) -> str:
-    """The signal of one action."""
-    return "claim:" + claim_hash.hex()
-
-
 class Claims:
     """Claim, complete, release, renew, look, rotate a namespace's token, and break."""
 
@@ -122,13 +108,13 @@ class Claims:
             name=namespace,
             action=action_of(namespace, action_key),
             ask=core.ClaimAsk(
-                claimant_hash=_claimant_hash(claimant),
+                claimant_hash=claimant_hash(claimant),
                 ttl_seconds=ttl_seconds,
                 lease_ttl_seconds=lease_ttl_seconds,
-                payload_hash=None if payload_sha256 is None else _payload_hash(payload_sha256),
+                payload_hash=None if payload_sha256 is None else payload_hash(payload_sha256),
             ),
-            shown_hash=_shown_hash(namespace_token),
-            founding_hash=_owner_hash(owner) if tokens.is_well_formed(Kind.ONCE_NAMESPACE, owner) else None,
+            shown_hash=shown_hash(namespace_token),
+            founding_hash=owner_hash(owner) if tokens.is_well_formed(Kind.ONCE_NAMESPACE, owner) else None,
         )
         wish = Wish(
             topic=topic(visit.action.claim_hash),
@@ -144,7 +130,7 @@ class Claims:
             tried.outcome,
             claimant,
             namespace_token=owner if tried.founded else None,
-            suggested_name=_stronger(namespace) if isinstance(tried.outcome, NamespaceWeak) else None,
+            suggested_name=stronger(namespace) if isinstance(tried.outcome, NamespaceWeak) else None,
         )
 
     def complete(
@@ -165,11 +151,11 @@ class Claims:
         | NamespaceForbidden
     ):
         """Record a result (JSON text as sent, checked; None for nothing) and keep it for `ttl_seconds` from now."""
-        claimant = None if claim_token is None else _claimant_hash(claim_token)
+        claimant = None if claim_token is None else claimant_hash(claim_token)
         kept = None if result is None else result.encode("utf-8")
         return self._decide(
             action_of(namespace, action_key),
-            _shown_hash(namespace_token),
+            shown_hash(namespace_token),
             lambda record, now: core.complete(record, claimant, kept, ttl_seconds, now),
         )
 
@@ -177,10 +163,10 @@ class Claims:
         self, *, namespace: str, action_key: str, namespace_token: str | None, claim_token: str | None
     ) -> core.ClaimReleased | core.AlreadyCompleted | core.NoClaim | core.ClaimLost | NamespaceForbidden:
         """Give an unfinished claim up; the action is free at once."""
-        claimant = None if claim_token is None else _claimant_hash(claim_token)
+        claimant = None if claim_token is None else claimant_hash(claim_token)
         return self._decide(
             action_of(namespace, action_key),
-            _shown_hash(namespace_token),
+            shown_hash(namespace_token),
             lambda record, now: core.release(record, claimant, now),
         )
 
@@ -196,10 +182,10 @@ class Claims:
         core.ClaimRenewed | core.AlreadyCompleted | core.NoClaim | core.ClaimLost | core.NotLeased | NamespaceForbidden
     ):
         """Replace the end of the current claimant's live lease."""
-        claimant = _claimant_hash(claim_token)
+        claimant = claimant_hash(claim_token)
         return self._decide(
             action_of(namespace, action_key),
-            _shown_hash(namespace_token),
+            shown_hash(namespace_token),
             lambda record, now: core.renew(record, claimant, lease_ttl_seconds, now),
         )
 
@@ -208,7 +194,7 @@ class Claims:
     ) -> core.ClaimStatus | NamespaceForbidden:
         """Where the action stands. Changes nothing."""
         action = action_of(namespace, action_key)
-        shown = _shown_hash(namespace_token)
+        shown = shown_hash(namespace_token)
 
         def query(reader: Reader) -> core.ClaimStatus | NamespaceForbidden:
             namespace, claim = storage.look_up(reader, action)
@@ -220,7 +206,7 @@ class Claims:
     def rotate_token(self, *, namespace: str, namespace_token: str | None) -> Rotated | NamespaceForbidden:
         """Give the namespace a new token; the old one stops with the commit."""
         namespace_hash = tokens.digest("once-namespace", namespace)
-        shown = _shown_hash(namespace_token)
+        shown = shown_hash(namespace_token)
         fresh = tokens.mint(Kind.ONCE_NAMESPACE)
 
         def operation(tx: Transaction) -> Rotated | NamespaceForbidden:
@@ -228,7 +214,7 @@ class Claims:
             tx.failpoint("after-lock")
             if isinstance(entered, NamespaceForbidden):
                 return entered
-            namespaces.set_token(tx, namespace_hash, owners.rotate(entered.record, _owner_hash(fresh)))
+            namespaces.set_token(tx, namespace_hash, owners.rotate(entered.record, owner_hash(fresh)))
             return Rotated(fresh)
 
         return self._engine.run(operation)
@@ -325,27 +311,6 @@ def _write(tx: Transaction, action: Action, record: core.ClaimRecord) -> None:
     storage.save(tx, action, record)
     tx.ring(topic(action.claim_hash))
     tx.ring(FEED)
-
-
-def _stronger(name: str) -> str:
-    """A name like the one asked for that nobody guesses."""
-    return f"{name[:95]}-{tokens.mint_identifier()}"
-
-
-def _claimant_hash(token: str) -> bytes:
-    return tokens.digest("once-claimant", token)
-
-
-def _owner_hash(token: str) -> bytes:
-    return tokens.digest("once-namespace-token", token)
-
-
-def _shown_hash(token: str | None) -> bytes | None:
-    return None if token is None else _owner_hash(token)
-
-
-def _payload_hash(payload_sha256: str) -> bytes:
-    return tokens.digest("once-payload", payload_sha256.casefold())
 
 
 def _no_fence() -> int:

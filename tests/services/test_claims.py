@@ -11,7 +11,8 @@ from app import tokens
 from app.core import claim as core
 from app.core.instants import DAY_SECONDS
 from app.core.namespace import NamespaceForbidden, NamespaceWeak
-from app.services.claim import Rotated, action_of
+from app.services.action import action_of
+from app.services.claim import Rotated
 from app.services.ports import HungUp
 from app.services.sweep import CLAIMS, NAMESPACES, Sweep
 from app.storage import namespace as namespaces

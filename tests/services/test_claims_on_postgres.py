@@ -17,7 +17,8 @@ from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.seats import Seats
-from app.services.claim import Claims, Rotated, action_of
+from app.services.action import action_of
+from app.services.claim import Claims, Rotated
 from app.services.sweep import CLAIMS, NAMESPACES
 from app.services.waiting import Waiting
 from app.storage import claim as storage
