@@ -149,7 +149,10 @@ class Session:
             self._desk.hub.leave(SOCKETS, self._bell.set)
             for subscription in tuple(self._subscriptions.values()):
                 subscription.leave()
+            self._subscriptions.clear()
+            self._dirty.clear()
         self._end(closing or self._socket.verdict)
+        self._socket.wake = None
 
     def _converse(self) -> Closing | None:
         self._say(self._hello())

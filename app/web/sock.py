@@ -79,6 +79,7 @@ class ReaderGreenlet:
         finally:
             library.connected = False
             library.sock.close()
+            del self._target
 
 
 class HandshakeOver:
