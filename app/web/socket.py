@@ -156,7 +156,7 @@ class GuardedSocket:
             must_say = not self._is_closing and not self._is_torn
             self._is_closing = True
             if must_say:
-                self._send_now(close_frame(closing))
+                self._send_if_there(close_frame(closing))
         if self._room is not None:
             self._room.set()
 
@@ -216,6 +216,12 @@ class GuardedSocket:
             return 0
         self._written += sent
         return sent
+
+    def _send_if_there(self, frames: bytes) -> None:
+        try:
+            self._send_now(frames)
+        except OSError:
+            self._is_at_end = True
 
     def _await_room(self, length: int) -> None:
         nap = _SHORTEST_NAP

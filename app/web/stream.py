@@ -50,6 +50,8 @@ class Gate:
                 response = view(**arguments)
         except Full as full:
             return respond(errors.too_many_waiters(full.retry_after_seconds))
+        except OSError:  # the peer left before the 101: nobody reads this
+            return respond(errors.unavailable(committed="no"))
         response.status_code = _ADMITTED.status
         return response
 

@@ -362,15 +362,27 @@ def test_a_stopping_server_tells_500_sockets_and_ends_within_two_seconds() -> No
 
 # ------------------------------------------------------------------------------------ abrupt leaving
 
+UPGRADE = (
+    b"GET /services/v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Protocol: fencepost.v1\r\n\r\n"
+)
+
 
 @pytest.mark.parametrize(
-    "phase", ["after 101", "half a frame", "subscribed", "during a change", "half closed", "closing"]
+    "phase", ["before 101", "after 101", "half a frame", "subscribed", "during a change", "half closed", "closing"]
 )
 def test_an_abrupt_end_in_each_phase_leaves_nothing(server: StreamServer, phase: str) -> None:
     [id] = server.make(states=["a", "b", "c"])
     base = server.counts()
     clients = []
     for _ in range(20):
+        if phase == "before 101":
+            asked = socket.create_connection(("127.0.0.1", server.port))
+            asked.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            asked.sendall(UPGRADE)
+            asked.close()
+            continue
         ws = RawSocket(server.port)
         if phase == "half a frame":
             ws.send_raw(client_frame(TEXT, b"x" * 1000)[:500])
