@@ -40,7 +40,7 @@ from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import claim, edge, handoff, health, lease, stream
+from app.web import claim, edge, handoff, health, lease, reference, stream
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
 from app.web.lean import LeanFlask
@@ -134,6 +134,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
 
     gate = _edge(app, settings, requests)
     app.register_blueprint(health.blueprint(Readiness(engine, settings.data_dir, lambda: app.stopping)))
+    app.register_blueprint(reference.blueprint(settings.public_url))
     app.register_blueprint(lease.blueprint(gate, leases))
     notices: Notices = {
         "public_url": settings.public_url,

@@ -1,0 +1,92 @@
+"""What callers read: the OpenAPI document, the same as a page, and a page for agents.
+
+All three are made from the definitions that check and type, once, when first asked for: making schemas would cost
+every start some tenths of a second. The page needs nothing from outside and runs no script.
+"""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from flask import Blueprint, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from app import __version__, shipped
+from app.wire import openapi
+from app.wire.json import dump
+
+_CLOSED = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+
+class Reference:
+    """The three texts for a server at this public address."""
+
+    def __init__(self, public_url: str) -> None:
+        self._public_url = public_url
+        self._templates = Environment(
+            loader=FileSystemLoader(shipped.folder("templates") / "reference"),
+            autoescape=lambda name: name is not None and name.endswith(".html"),
+            undefined=StrictUndefined,
+        )
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """OpenAPI 3.1."""
+        return openapi.document(public_url=self._public_url, version=__version__)
+
+    @cached_property
+    def style(self) -> str:
+        """The page's one style sheet, which stands inside it."""
+        return self._render("docs.css")
+
+    @cached_property
+    def page(self) -> str:
+        """The document for people."""
+        return self._render("docs.html", style=self.style, meanings=self._meaning)
+
+    @cached_property
+    def guide(self) -> str:
+        """The document for agents: how to use each surface safely, and every route in a line."""
+        return self._render("llms.txt")
+
+    def policy(self) -> str:
+        """What the page may do: show its own style, and nothing else."""
+        digest = b64encode(hashlib.sha256(self.style.encode("utf-8")).digest()).decode("ascii")
+        return f"{_CLOSED}; style-src 'sha256-{digest}'"
+
+    def _render(self, name: str, **words: object) -> str:
+        if name != "docs.css":
+            words |= {"operations": openapi.outline(self.document), "version": __version__}
+        return self._templates.get_template(name).render(public_url=self._public_url, **words)
+
+    def _meaning(self, answer: Mapping[str, Any]) -> str:
+        shared = self.document["components"]["responses"]
+        told = shared[answer["$ref"].rsplit("/", 1)[-1]] if "$ref" in answer else answer
+        return str(told["description"])
+
+
+def blueprint(public_url: str) -> Blueprint:
+    """`/openapi.json`, `/docs` and `/llms.txt`; none is counted by a limit."""
+    routes = Blueprint("reference", __name__)
+    texts = Reference(public_url)
+    routes.add_url_rule(
+        "/openapi.json", view_func=lambda: _answer(dump(texts.document), "application/json"), endpoint="openapi"
+    )
+    routes.add_url_rule(
+        "/docs", view_func=lambda: _answer(texts.page.encode(), "text/html", texts.policy()), endpoint="docs"
+    )
+    routes.add_url_rule("/llms.txt", view_func=lambda: _answer(texts.guide.encode(), "text/plain"), endpoint="llms")
+    return routes
+
+
+def _answer(content: bytes, media: str, policy: str = _CLOSED) -> Response:
+    headers = {
+        "Content-Type": media if media == "application/json" else f"{media}; charset=utf-8",
+        "Cache-Control": "no-cache",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": policy,
+        "Referrer-Policy": "no-referrer",
+    }
+    return Response(content, 200, headers)
