@@ -4,7 +4,7 @@ No session (people's sessions are ours, kept on the server), no coroutine views 
 depend on the Host header, which is the caller's to invent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Flask, Request
@@ -30,7 +30,14 @@ class LeanFlask(Flask):
         return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Match by path and method alone."""
+        """Match by path and method, and by whether it asks to become a WebSocket."""
         if request is None:
             return super().create_url_adapter(request)
-        return MapAdapter(self.url_map, "localhost", "/", "", request.scheme, request.path, request.method)
+        scheme = "ws" if _asks_for_websocket(request.environ) else request.scheme
+        return MapAdapter(self.url_map, "localhost", "/", "", scheme, request.path, request.method)
+
+
+def _asks_for_websocket(environ: Mapping[str, Any]) -> bool:
+    if environ.get("HTTP_UPGRADE", "").lower() != "websocket":
+        return False
+    return any(word.strip() == "upgrade" for word in environ.get("HTTP_CONNECTION", "").lower().split(","))

@@ -15,7 +15,7 @@ import gevent.monkey
 
 gevent.monkey.patch_all()
 
-from flask import Blueprint, Flask, Response, jsonify, request  # noqa: E402
+from flask import Blueprint, Response, jsonify, request  # noqa: E402
 
 from app.clock import SteadyClock, monotonic  # noqa: E402
 from app.core.handoff import Entry, HandoffRecord, Moved, Mover, Offer, Wish, create, move  # noqa: E402
@@ -28,6 +28,7 @@ from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen, RightsEnded
 from app.services.lease import key_hash  # noqa: E402
 from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
+from app.web.lean import LeanFlask  # noqa: E402
 from app.web.log import Pen, RequestLog  # noqa: E402
 from app.web.session import Desk, Pace, Session  # noqa: E402
 from app.web.sock import Library, ReaderGreenlet, add_socket, show_guarded_socket  # noqa: E402
@@ -103,7 +104,7 @@ desk = Desk(
 )
 
 
-class Application(Flask):
+class Application(LeanFlask):
     """What the server process asks of an application."""
 
     def fatal_reason(self) -> str | None:
