@@ -67,9 +67,9 @@ bench: ## measure against what people use instead; results go to docs/performanc
 	@scripts/need wrk
 	@exec $(BIN)/python -m bench
 
-lock: ## pin every dependency anew, with hashes, in requirements/
+lock: ## pin what pyproject.toml asks for, with hashes, in requirements/ (UPGRADE=1 takes newer releases)
 	@scripts/venv dev
-	@scripts/lock
+	@scripts/lock $(if $(UPGRADE),--upgrade)
 
 wheel: ## build the server's wheel into dist/
 	@scripts/venv dev
