@@ -1,10 +1,13 @@
 """What runs beside requests in a process."""
 
 import logging
+import sys
 
 import gevent
 from gevent.event import Event
 
+from app import tokens
+from app.services.people import People
 from app.services.ports import Unavailable
 from app.services.sweep import Sweep
 
@@ -39,3 +42,35 @@ class Sweeper:
             else:
                 if any(removed.values()):
                     _log.info("swept %s", " ".join(f"{name}={count}" for name, count in removed.items()))
+
+
+class FirstLink:
+    """Prints the link by which the first operator signs in, where there is none. The secret is in the fragment."""
+
+    _PAUSE_SECONDS = 1.0
+
+    def __init__(self, people: People, public_url: str) -> None:
+        self._people = people
+        self._url = public_url
+        self._stop = Event()
+
+    def start(self) -> None:
+        """Begin; a database that is away only delays it."""
+        gevent.spawn(self._run)
+
+    def stop(self) -> None:
+        """Try no longer."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                code = self._people.first_code(tokens.START)
+            except Unavailable as away:
+                _log.warning("the first sign-in link waits: %s", away.reason)
+                self._stop.wait(self._PAUSE_SECONDS)
+                continue
+            if code is not None:
+                sys.stdout.write(f"Nobody may sign in yet. Be the first: {self._url}/sign-in#{code}\n")
+                sys.stdout.flush()
+            return

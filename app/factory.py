@@ -8,8 +8,13 @@ import gevent
 from gevent import monkey
 
 from app import __version__
-from app.background import Sweeper
+from app.admin import verbs
+from app.admin.socket import AdminSocket
+from app.background import FirstLink, Sweeper
 from app.clock import Clock, DatabaseClock, SteadyClock
+from app.dashboard import route as dashboard
+from app.dashboard.feeds import Feeds
+from app.dashboard.gate import Gate
 from app.mcp import claim as mcp_claim
 from app.mcp import handoff as mcp_handoff
 from app.mcp import lease as mcp_lease
@@ -31,8 +36,11 @@ from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
 from app.services.outbox import Outbox
+from app.services.overview import Overview
+from app.services.passwords import OnAThread
+from app.services.people import People
 from app.services.receipts import KeyFileError, Receipts, open_receipts
-from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, Sweep
+from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, SESSIONS, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
@@ -149,7 +157,8 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     origins = Origins([settings.public_url, *settings.allowed_origins])
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
 
-    desk = _desk(hub, clock, deadlines, handoffs, leases)
+    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs)
+    desk = _desk(hub, clock, deadlines, handoffs, leases, feeds)
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
     app.on_stop(hub.stop)
@@ -167,7 +176,7 @@ def _edge(app: Application, settings: Settings, requests: DailyLimit) -> Edge:
     return Edge(requests, policy, body_deadline_seconds=settings.body_deadline_seconds)
 
 
-def _desk(hub: Hub, clock: Clock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases) -> Desk:
+def _desk(hub: Hub, clock: Clock, deadlines: Deadlines, handoffs: Handoffs, leases: Leases, feeds: Feeds) -> Desk:
     source = HandoffSource(handoffs)
     return Desk(
         hub=hub,
@@ -175,7 +184,37 @@ def _desk(hub: Hub, clock: Clock, deadlines: Deadlines, handoffs: Handoffs, leas
         handoffs=source,
         handoff_board=Board("handoff:", hub, deadlines, source.look),
         lease_board=Board("lease:", hub, deadlines, LeaseSource(leases).look),
+        open_feed=feeds.open,
     )
+
+
+def _dashboard(
+    app: Application,
+    settings: Settings,
+    gate: Edge,
+    engine: Engine,
+    origins: Origins,
+    clock: Clock,
+    handoffs: Handoffs,
+) -> Feeds:
+    people = _people(app, settings, engine)
+    front = Gate(settings, gate, people, origins, clock)
+    app.register_blueprint(dashboard.blueprint(front, Overview(engine), handoffs))
+    return Feeds(people, front.cookie_name("fencepost_session"))
+
+
+def _people(app: Application, settings: Settings, engine: Engine) -> People:
+    """Those who may sign in; with the admin socket where only this process may open the store, and the first link."""
+    passwords = OnAThread()
+    app.on_close(passwords.close)
+    people = People(engine, passwords)
+    if settings.is_sqlite:
+        admin = AdminSocket(settings.data_dir, verbs.verbs(people))
+        app.on_stop(admin.stop)
+    first = FirstLink(people, settings.public_url)
+    first.start()
+    app.on_stop(first.stop)
+    return people
 
 
 def _open_engine(settings: Settings, app: Application, failpoints: Failpoints, hub: Hub) -> tuple[Engine, Clock]:
@@ -219,7 +258,7 @@ def _receipts(settings: Settings) -> Receipts:
 
 def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> None:
     sweeper = Sweeper(
-        Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES], failpoints), settings.sweep_seconds
+        Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES, SESSIONS], failpoints), settings.sweep_seconds
     )
     sweeper.start()
     app.on_stop(sweeper.stop)

@@ -33,6 +33,9 @@ class Kind(StrEnum):
     CSRF = "csrf_"
 
 
+START = secrets.token_hex(16)
+"""Drawn once by the process that starts the workers, which inherit it: tells one start of a server from the next."""
+
 _SHAPES = {kind: re.compile(re.escape(kind.value) + r"[A-Za-z0-9_-]{43}", re.ASCII) for kind in Kind}
 
 
@@ -73,6 +76,17 @@ def digest(purpose: str, *parts: str) -> bytes:
         hasher.update(len(encoded).to_bytes(8, "big"))
         hasher.update(encoded)
     return hasher.digest()
+
+
+def sealed(key: bytes, purpose: str, *parts: str) -> str:
+    """43 base64url characters that only somebody with the server's key can make for these parts."""
+    mac = hmac.digest(key, digest(purpose, *parts), "sha256")
+    return urlsafe_b64encode(mac).rstrip(b"=").decode("ascii")
+
+
+def same_text(one: str, other: str) -> bool:
+    """Compare two secrets in constant time."""
+    return hmac.compare_digest(one.encode("utf-8"), other.encode("utf-8"))
 
 
 def same(one: bytes, other: bytes) -> bool:

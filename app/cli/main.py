@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from app.cli.operator import add_parsers
     from app.cli.settings import settings_text
 
     parser = argparse.ArgumentParser(
@@ -45,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     settings.set_defaults(run=_settings)
     rotate = verbs.add_parser("rotate-receipt-key", help="put a new signing key into FENCEPOST_RECEIPT_KEY_FILE")
     rotate.set_defaults(run=_rotate_receipt_key)
+    operator = verbs.add_parser("operator", help="say who may sign in to the dashboard")
+    add_parsers(operator)
+    operator.set_defaults(run=_operator)
     return parser
 
 
@@ -85,6 +89,15 @@ def _rotate_receipt_key(_: argparse.Namespace) -> int:
 
     settings = prepared(load())
     _say(f"The signing key is {rotate_receipt_key(settings)} once every node has this file and was restarted.")
+    return 0
+
+
+def _operator(given: argparse.Namespace) -> int:
+    from app.cli.operator import run
+    from app.serving.prepare import prepared
+
+    for line in run(prepared(load()), given):
+        _say(line)
     return 0
 
 

@@ -104,12 +104,12 @@ class Handoffs:
         """The handoff as the party with this token may see it."""
         return self._engine.read(lambda reader: look(reader, handoff_id, token))
 
-    def read_as_operator(self, *, handoff_id: str) -> Look:
-        """The handoff as a person signed in to the dashboard may see it."""
+    def read_as(self, mover: core.Mover, *, handoff_id: str) -> Look:
+        """The handoff as a person may see it: an operator, or somebody who has shown the token of this role before."""
 
         def query(reader: Reader) -> Look:
             record = storage.find(reader, handoff_id)
-            return core.NotFound() if record is None else core.look(record, "operator", reader.now())
+            return core.NotFound() if record is None else core.look(record, mover, reader.now())
 
         return self._engine.read(query)
 

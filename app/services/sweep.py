@@ -7,7 +7,7 @@ from typing import Any
 import gevent
 
 from app.core.limits import day_of
-from app.storage import limits, outbox, sweep, sweep_claims
+from app.storage import limits, outbox, person, sweep, sweep_claims
 from app.storage.engine import Engine, Reader, Transaction
 from app.testmode import Failpoints
 
@@ -29,6 +29,7 @@ HANDOFFS = Chore("handoffs", sweep.over_handoffs, sweep.drop_handoffs)
 CLAIMS = Chore("claims", sweep_claims.ended_claims, sweep_claims.drop_claims)
 NAMESPACES = Chore("namespaces", sweep_claims.abandoned_namespaces, sweep_claims.drop_namespaces)
 NOTICES = Chore("notices", outbox.lapsed, outbox.drop)
+SESSIONS = Chore("sessions", person.lapsed_sessions, person.drop_sessions)
 
 
 class Sweep:

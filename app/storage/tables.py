@@ -79,6 +79,9 @@ handoff = Table(
     Column("ended", Integer, nullable=False),
     Column("changed_at", BigInteger, nullable=False),
     Index("uq_handoff_creation_hash", "creation_hash", unique=True),
+    # Two for the dashboard's list, which merges ranges of them: see overview.py.
+    Index("ix_handoff_standing", "ended", "audience", "expires_at", "handoff_id"),
+    Index("ix_handoff_state", "state", "ended", "audience", "expires_at", "handoff_id"),
 )
 
 # The lines of a handoff's history, only ever added. `mover` is who; `nonce` is the mover's, for a move sent again.
@@ -145,4 +148,44 @@ outbox = Table(
     Column("ending", String(16)),
     Column("result", String(16)),
     Column("tried_at", BigInteger),
+)
+
+# Who may sign in to the dashboard: see core/person.py.
+person = Table(
+    "person",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("role", String(8), nullable=False),
+    Column("password", LargeBinary, nullable=False),
+    Column("added_at", BigInteger, nullable=False),
+)
+
+# One row for each cookie that opens the dashboard, by the digest of its token.
+session = Table(
+    "session",
+    metadata,
+    Column("token_hash", LargeBinary(32), primary_key=True),
+    Column("name", String(64), nullable=False, index=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+
+# Sign-in links that were printed while there was no operator. `start_hash` is the start that printed it.
+sign_in_code = Table(
+    "sign_in_code",
+    metadata,
+    Column("code_hash", LargeBinary(32), primary_key=True),
+    Column("start_hash", LargeBinary(32), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+# Who did what in the dashboard. Rows are only ever added.
+audit = Table(
+    "audit",
+    metadata,
+    Column("at", BigInteger, primary_key=True),
+    Column("audit_id", String(32), primary_key=True),
+    Column("actor", LargeBinary, nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("subject", LargeBinary, nullable=False),
+    Column("detail", LargeBinary, nullable=False),
 )

@@ -14,8 +14,8 @@ from app.wire import errors
 from app.wire.reply import Refused
 
 
-def read(environ: Mapping[str, Any], cap: int, deadline_seconds: float) -> bytes:
-    """The whole body, at most `cap` bytes. Raises Refused with 413, 415, 400 or 408."""
+def read(environ: Mapping[str, Any], cap: int, deadline_seconds: float, media: str = "application/json") -> bytes:
+    """The whole body, at most `cap` bytes, of this media type. Raises Refused with 413, 415, 400 or 408."""
     length = _declared(environ)
     if length is not None and length > cap:
         raise Refused(errors.body_too_large(cap))
@@ -25,7 +25,7 @@ def read(environ: Mapping[str, Any], cap: int, deadline_seconds: float) -> bytes
     if length is not None and len(body) < length:
         raise Refused(errors.incomplete_body())
     if body:
-        _check_media(environ)
+        _check_media(environ, media)
     return body
 
 
@@ -61,9 +61,9 @@ def _read(environ: Mapping[str, Any], most: int, deadline_seconds: float) -> byt
         late.close()
 
 
-def _check_media(environ: Mapping[str, Any]) -> None:
-    media = (environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
-    if media != "application/json":
+def _check_media(environ: Mapping[str, Any], media: str) -> None:
+    sent = (environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
+    if sent != media:
         raise Refused(errors.unsupported_media_type())
     if (environ.get("HTTP_CONTENT_ENCODING") or "identity").strip().lower() != "identity":
         raise Refused(errors.unsupported_media_type("coding"))

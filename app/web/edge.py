@@ -101,9 +101,17 @@ class Edge:
             _log.exception("request %s failed", request_id())
             return errors.internal(request_id())
 
-    def body(self, cap: int) -> bytes:
+    def body(self, cap: int, media: str = "application/json") -> bytes:
         """The body of the request at hand. Raises Refused with 400, 408, 413 or 415."""
-        return body.read(request.environ, cap, self._body_deadline)
+        return body.read(request.environ, cap, self._body_deadline, media)
+
+    def address(self) -> str:
+        """Where the request at hand comes from, as far as it can be believed; IPv6 by /64."""
+        return address.counted_as(address.of_client(request.environ, self._policy.trusted_proxies))
+
+    def request_id(self) -> str:
+        """The request's name in the log."""
+        return request_id()
 
     def counted(self) -> str | None:
         """Count the request at hand: the address that it was counted under. Raises Refused with 429."""

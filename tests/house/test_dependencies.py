@@ -14,7 +14,13 @@ from tests.house.tree import ROOT, keeps, plant, python_files
 _PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
 OURS = {"app", "wsgi", "migrations"}
 # Interfaces that come with a declared library and are part of how it is used.
-COMPANIONS = {"werkzeug": "flask", "pydantic_core": "pydantic", "typing_extensions": "pydantic", "greenlet": "gevent"}
+COMPANIONS = {
+    "werkzeug": "flask",
+    "markupsafe": "jinja2",
+    "pydantic_core": "pydantic",
+    "typing_extensions": "pydantic",
+    "greenlet": "gevent",
+}
 _NAME = re.compile(r"^[A-Za-z0-9._-]+")
 
 

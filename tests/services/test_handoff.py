@@ -167,7 +167,7 @@ def test_everything_that_was_offered_is_read_back(house):
     assert (offer.audience, offer.notify_url, offer.machine) == ("person", "https://e.com/", machine)
     assert (seen.role, seen.left) == ("owner", DAY_SECONDS * SECOND)
     assert house.handoffs.read(handoff_id=name, token=receiver) == core.Seen(seen.record, "receiver", seen.left)
-    assert house.handoffs.read_as_operator(handoff_id=name) == core.Seen(seen.record, "operator", seen.left)
+    assert house.handoffs.read_as("operator", handoff_id=name) == core.Seen(seen.record, "operator", seen.left)
 
 
 def test_a_move_and_its_nonce_survive_a_restart(open_house):
@@ -213,7 +213,7 @@ def test_an_unknown_handoff_and_a_wrong_token_are_the_same_outcome(house):
         assert house.handoffs.read(handoff_id=handoff_id, token=token) == core.NotFound()
         assert house.move(handoff_id, token) == core.NotFound()
         assert house.wait(handoff_id, token) == core.NotFound()
-    assert house.handoffs.read_as_operator(handoff_id=UNKNOWN) == core.NotFound()
+    assert house.handoffs.read_as("operator", handoff_id=UNKNOWN) == core.NotFound()
     assert house.handoffs.move_as_operator(
         handoff_id=UNKNOWN, actor="ann", to="accepted", expected="offered", nonce=None, note=None
     ) == core.NotFound()  # fmt: skip

@@ -1,0 +1,60 @@
+"""The admin verbs: a request as a JSON object to an answer as a JSON object, over the socket or without one.
+
+An answer is `{"ok": true, …}` or `{"ok": false, "error": sentence}`.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from app.core.instants import seconds_down
+from app.core.person import NameTaken, Person, PersonMalformed, Right
+from app.services.people import People
+from app.services.ports import Unavailable
+
+Answer = dict[str, Any]
+Verb = Callable[[Mapping[str, Any]], Answer]
+
+
+def verbs(people: People) -> dict[str, Verb]:
+    """The verbs by name."""
+
+    def add(asked: Mapping[str, Any]) -> Answer:
+        right: Right = "viewer" if asked.get("role") == "viewer" else "operator"
+        name = str(asked.get("name", ""))
+        match people.add(name=name, password=str(asked.get("password", "")), right=right):
+            case Person():
+                return {"ok": True}
+            case PersonMalformed(error):
+                return _refused(error + ".")
+            case NameTaken():
+                return _refused(f"{name} is there already. Remove it first to give it another password or role.")
+
+    def everybody(_: Mapping[str, Any]) -> Answer:
+        return {"ok": True, "people": [_person(person) for person in people.every()]}
+
+    def remove(asked: Mapping[str, Any]) -> Answer:
+        name = str(asked.get("name", ""))
+        return {"ok": True} if people.remove(name) else _refused(f"There is nobody of the name {name!a}.")
+
+    return {"operator add": add, "operator list": everybody, "operator remove": remove}
+
+
+def answer(known: Mapping[str, Verb], asked: object) -> Answer:
+    """Do what is asked for."""
+    verb = known.get(str(asked.get("verb"))) if isinstance(asked, dict) else None
+    if verb is None or not isinstance(asked, dict):
+        return _refused("This server does not know that verb; it may be of another release.")
+    try:
+        return verb(asked)
+    except Unavailable as away:
+        return _refused(f"The database does not answer: {away.reason}.")
+
+
+def _refused(error: str) -> Answer:
+    return {"ok": False, "error": error}
+
+
+def _person(person: Person) -> dict[str, str]:
+    added = datetime.fromtimestamp(seconds_down(person.added_at), UTC)
+    return {"name": person.name, "role": person.right, "added_at": added.strftime("%Y-%m-%dT%H:%M:%SZ")}

@@ -1,0 +1,22 @@
+"""All pages, on one blueprint."""
+
+from flask import Blueprint
+
+from app.dashboard import assets, handoffs, sign_in
+from app.dashboard.gate import Gate, Goto, Page, Visit
+from app.services.handoff import Handoffs
+from app.services.overview import Overview
+
+
+def blueprint(gate: Gate, overview: Overview, of_handoffs: Handoffs) -> Blueprint:
+    """The pages from `/` on, and what they load."""
+    routes = Blueprint("dashboard", __name__)
+    assets.add_routes(routes)
+    sign_in.add_routes(routes, gate)
+    handoffs.add_routes(routes, gate, overview, of_handoffs)
+    gate.page(routes, "/", _front)
+    return routes
+
+
+def _front(_: Visit) -> Page | Goto:
+    return Goto("/handoffs")
