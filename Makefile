@@ -5,7 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?=
-WORKERS ?= auto
+# Two test processes for each core: most tests wait for a server, a disk or a clock.
+WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long check lint format types imports docs docs-serve reference bench lock wheel clean
