@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from app.mcp import rpc
 from app.mcp.rpc import Fault, Id
 from app.wire import errors
-from app.wire.json import InvalidJson, NotAnObject, RawJson, read_elements, read_object
+from app.wire.json import InvalidJson, NotAnObject, read_elements, read_object
 
 MOST_IN_A_BATCH = 20
 _DEEPEST = 256
-_PARAMS = frozenset({"params"})
-_ARGUMENTS = frozenset({"arguments"})
+_PARAMS = {"params": frozenset({"arguments"})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def id_of(body: bytes) -> Id | None:
 
 def _message(body: bytes) -> Message:
     try:
-        members = read_object(body, raw=_PARAMS, deepest=_DEEPEST)
+        members = read_object(body, nested=_PARAMS, deepest=_DEEPEST)
     except NotAnObject:
         return _invalid("A message is one JSON object")
     id_ = members.get("id")
@@ -87,16 +86,12 @@ def _message(body: bytes) -> Message:
         return _invalid("method must be a string", known)
     if known is None:
         return Silent()
-    return _request(known, method, members.get("params"))
-
-
-def _request(id_: Id, method: str, params: object) -> Request | Unreadable:
-    if not isinstance(params, RawJson):
-        return Request(id_, method, {})
-    try:
-        return Request(id_, method, read_object(params.text.encode("utf-8"), raw=_ARGUMENTS, deepest=_DEEPEST))
-    except NotAnObject:
-        return Unreadable(Fault(rpc.INVALID_PARAMS, "params must be an object"), id_)
+    params = members.get("params")
+    if params is None:
+        return Request(known, method, {})
+    if not isinstance(params, dict):
+        return Unreadable(Fault(rpc.INVALID_PARAMS, "params must be an object"), known)
+    return Request(known, method, params)
 
 
 def _invalid(why: str, id_: Id | None = None) -> Unreadable:

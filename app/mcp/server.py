@@ -35,8 +35,9 @@ class Server:
 
     def __init__(self, tools: Sequence[Entry], *, version: str, instructions: str) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._listed = RawJson(dump({"tools": [tool.listing() for tool in tools]})[len('{"tools":') : -1].decode())
+        self._listed = [RawJson(dump(tool.listing()).decode()) for tool in tools]
         self._identity = {"name": "fencepost", "title": "Fencepost", "version": version}
+        self._meta = RawJson(dump({_SERVER_KEY: self._identity}).decode())
         self._instructions = instructions
         self._lists: dict[str, Result] = {
             "tools/list": {"tools": self._listed},
@@ -50,7 +51,7 @@ class Server:
         if not is_newest_era:
             return made or Answered(self._in_session(request))
         members, outcome = made or Answered(self._stand_alone(request))
-        return Answered({"resultType": "complete", **members, "_meta": {_SERVER_KEY: self._identity}}, outcome)
+        return Answered({"resultType": "complete", **members, "_meta": self._meta}, outcome)
 
     def _stand_alone(self, request: Request) -> Result:
         if request.method == "server/discover":

@@ -23,6 +23,7 @@ DEEPEST = 64
 """Levels of objects and arrays in a document; its outermost value is level 1."""
 
 _INTEGER_DIGITS = 18
+_NOTHING_NESTED: Mapping[str, frozenset[str]] = {}
 _NAMED_TWICE = "a member name stands twice in one object"
 _NOT_A_NUMBER = "NaN and Infinity are not JSON"
 _HALF_PAIR = "an escape is half of a surrogate pair"
@@ -73,12 +74,19 @@ class Number:
     text: str
 
 
-def read_object(body: bytes, *, raw: frozenset[str] = frozenset(), deepest: int = DEEPEST) -> dict[str, object]:
-    """The members of a document that is one object; `deepest` is for one that only wraps another.
+def read_object(
+    body: bytes,
+    *,
+    raw: frozenset[str] = frozenset(),
+    nested: Mapping[str, frozenset[str]] = _NOTHING_NESTED,
+    deepest: int = DEEPEST,
+) -> dict[str, object]:
+    """The members of a document that is one object.
 
     Members named in `raw` come back as RawJson, others as Python values in which a plain integer of up to 18
-    characters is an int and any other number a Number. Nothing but white space, or a lone `null`, counts as `{}`.
-    Raises InvalidJson, and NotAnObject for another value.
+    characters is an int and any other number a Number. For a document that only wraps another, `nested` says what is
+    `raw` in the objects of these members, and `deepest` how deep it may be. Nothing but white space, or a lone `null`,
+    counts as `{}`. Raises InvalidJson, and NotAnObject for another value.
     """
     text = _decode(body, deepest)
     start = _skip(text, 0)
@@ -86,7 +94,9 @@ def read_object(body: bytes, *, raw: frozenset[str] = frozenset(), deepest: int 
         return {}
     try:
         if text[start] == "{":
-            return _members(text, start, raw)
+            members, end = _members(text, start, raw, nested)
+            _expect_end(text, end)
+            return members
         value, end = _scan(text, start)
         _expect_end(text, end)
     except (JSONDecodeError, StopIteration, _Suspect) as fault:
@@ -134,12 +144,14 @@ def _decode(body: bytes, deepest: int) -> str:
     return text
 
 
-def _members(text: str, start: int, raw: frozenset[str]) -> dict[str, object]:
+def _members(
+    text: str, start: int, raw: frozenset[str], nested: Mapping[str, frozenset[str]]
+) -> tuple[dict[str, object], int]:
+    """The members of the object that begins here, and where it has ended."""
     members: dict[str, object] = {}
     at = _skip(text, start + 1)
     if text.startswith("}", at):
-        _expect_end(text, at + 1)
-        return members
+        return members, at + 1
     while True:
         if not text.startswith('"', at):
             raise JSONDecodeError("expecting a member name in double quotes", text, at)
@@ -150,11 +162,14 @@ def _members(text: str, start: int, raw: frozenset[str]) -> dict[str, object]:
         if not text.startswith(":", at):
             raise JSONDecodeError("expecting ':'", text, at)
         at = _skip(text, at + 1)
-        value, end = _scan(text, at)
-        members[name] = RawJson(text[at:end]) if name in raw else value
+        if name in nested and text.startswith("{", at):
+            members[name], end = _members(text, at, nested[name], _NOTHING_NESTED)
+        else:
+            value, end = _scan(text, at)
+            members[name] = RawJson(text[at:end]) if name in raw else value
         at, more = _after(text, end, "}")
         if not more:
-            return members
+            return members, at
 
 
 def _elements(text: str, start: int) -> list[RawJson]:
@@ -168,19 +183,19 @@ def _elements(text: str, start: int) -> list[RawJson]:
         elements.append(RawJson(text[at:end]))
         at, more = _after(text, end, "]")
         if not more:
+            _expect_end(text, at)
             return elements
 
 
 def _after(text: str, end: int, closing: str) -> tuple[int, bool]:
-    """Past the comma that follows, or, past the closing bracket, the end of the document."""
+    """Past the comma that follows, or past the closing bracket."""
     at = _skip(text, end)
     mark = text[at : at + 1]
     if mark == ",":
         return _skip(text, at + 1), True
     if mark != closing:
         raise JSONDecodeError(f"expecting ',' or '{closing}'", text, at)
-    _expect_end(text, at + 1)
-    return at, False
+    return at + 1, False
 
 
 def _expect_end(text: str, end: int) -> None:
@@ -190,6 +205,8 @@ def _expect_end(text: str, end: int) -> None:
 
 
 def _skip(text: str, at: int) -> int:
+    if at < len(text) and text[at] > " ":
+        return at
     found = _space(text, at)
     assert found is not None
     return found.end()
