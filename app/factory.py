@@ -31,6 +31,7 @@ from app.push.names import Names
 from app.push.seats import Seats
 from app.push.sender import WebhookSender
 from app.push.webhook import Webhook
+from app.services.audit import Audit
 from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
@@ -157,7 +158,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     origins = Origins([settings.public_url, *settings.allowed_origins])
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
 
-    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs)
+    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases)
     desk = _desk(hub, clock, deadlines, handoffs, leases, feeds)
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
@@ -196,10 +197,11 @@ def _dashboard(
     origins: Origins,
     clock: Clock,
     handoffs: Handoffs,
+    leases: Leases,
 ) -> Feeds:
     people = _people(app, settings, engine)
     front = Gate(settings, gate, people, origins, clock)
-    app.register_blueprint(dashboard.blueprint(front, Overview(engine), handoffs))
+    app.register_blueprint(dashboard.blueprint(front, Overview(engine), handoffs, leases, Audit(engine), engine.report))
     return Feeds(people, front.cookie_name("fencepost_session"))
 
 

@@ -39,7 +39,13 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-PAGES: list[tuple[str, str]] = [("Handoffs", "/handoffs")]
+PAGES: list[tuple[str, str]] = [
+    ("Handoffs", "/handoffs"),
+    ("Leases", "/leases"),
+    ("Audit", "/audit"),
+    ("Health", "/health"),
+    ("Settings", "/settings"),
+]
 """The navigation: the pages there are, in their order."""
 
 

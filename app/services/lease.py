@@ -8,6 +8,7 @@ from typing import TypeGuard, TypeVar
 from app import tokens
 from app.core import lease as core
 from app.core.redaction import redact
+from app.services import audit
 from app.services.ports import Caller
 from app.services.waiting import Waiting, Wish
 from app.storage import lease as storage
@@ -130,9 +131,22 @@ class Leases:
 
         return self._engine.read(query)
 
-    def break_off(self, *, hashed: bytes, fence: int) -> core.Broken | core.NotBroken:
-        """Take the key from the holder with this fence: for an operator, who knows only the digest."""
-        return self._decide(hashed, lambda record, now: core.break_off(record, fence, now))
+    def break_off(
+        self, *, hashed: bytes, fence: int, actor: str = "", reason: str = ""
+    ) -> core.Broken | core.NotBroken:
+        """Take the key from the holder with this fence: for an operator, who knows only the digest.
+
+        The audit has a line of it exactly when it happened.
+        """
+
+        def noted(tx: Transaction) -> None:
+            audit.note(tx, actor=actor, action="lease.break", subject=hashed.hex(), detail=f"fence {fence}: {reason}")
+
+        return self._decide(hashed, lambda record, now: core.break_off(record, fence, now), noted)
+
+    def in_line(self, hashed: bytes) -> int:
+        """How many callers of this process wait for the key."""
+        return self._waiting.in_line(topic(hashed))
 
     def _attempt(self, hashed: bytes, ask: core.Ask, urgent: bool) -> AcquireOutcome:
         def operation(tx: Transaction) -> AcquireOutcome:
@@ -156,7 +170,12 @@ class Leases:
     def _release(self, hashed: bytes, owner: bytes) -> core.Released | core.Lost:
         return self._decide(hashed, lambda record, now: core.release(record, owner, now))
 
-    def _decide(self, hashed: bytes, decision: Callable[[core.LeaseRecord | None, int], _Decided]) -> _Decided:
+    def _decide(
+        self,
+        hashed: bytes,
+        decision: Callable[[core.LeaseRecord | None, int], _Decided],
+        when_changed: Callable[[Transaction], None] | None = None,
+    ) -> _Decided:
         def operation(tx: Transaction) -> _Decided:
             record = storage.lock(tx, hashed)
             tx.failpoint("after-lock")
@@ -165,6 +184,8 @@ class Leases:
             changed = getattr(outcome, "record", record)
             if changed is not None and changed is not record:
                 _write(tx, hashed, changed)
+                if when_changed is not None:
+                    when_changed(tx)
             return outcome
 
         return self._engine.run(operation)

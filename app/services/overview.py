@@ -3,10 +3,22 @@
 from dataclasses import dataclass
 
 from app.storage import overview as rows
+from app.storage import overview_lease as lease_rows
 from app.storage.engine import Engine, Reader
 from app.storage.overview import ListedHandoff, Place, Standing, Wanted
+from app.storage.overview_lease import LeasePlace, ListedLease
 
-__all__ = ["HandoffPage", "ListedHandoff", "Overview", "Place", "Standing", "Wanted"]
+__all__ = [
+    "HandoffPage",
+    "LeasePage",
+    "LeasePlace",
+    "ListedHandoff",
+    "ListedLease",
+    "Overview",
+    "Place",
+    "Standing",
+    "Wanted",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +28,15 @@ class HandoffPage:
     rows: list[ListedHandoff]
     now: int
     after: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePage:
+    """Some leases, the instant of the look, and the place to go on from; None at the end."""
+
+    rows: list[ListedLease]
+    now: int
+    after: LeasePlace | None
 
 
 class Overview:
@@ -32,5 +53,19 @@ class Overview:
             page = found[:most]
             last = (page[-1].expires_at, page[-1].handoff_id) if len(found) > most else None
             return HandoffPage(page, reader.now(), last)
+
+        return self._engine.read(query)
+
+    def leases(self, *, held: bool, after: LeasePlace | None = None, most: int = 100) -> LeasePage:
+        """Live ones the soonest to end first, or ended ones the youngest lifecycle first. Raises Unavailable."""
+
+        def query(reader: Reader) -> LeasePage:
+            found = (lease_rows.held if held else lease_rows.ended)(reader, after, most + 1)
+            page = found[:most]
+            last = None
+            if len(found) > most:
+                record = page[-1].record
+                last = (record.lease_expires_at if held else record.absolute_expires_at, page[-1].key_hash)
+            return LeasePage(page, reader.now(), last)
 
         return self._engine.read(query)

@@ -61,6 +61,10 @@ class Waiting:
             return self._in_line(wish, wait_seconds, caller)
         return outcome
 
+    def in_line(self, topic: str) -> int:
+        """How many callers of this process stand in line for the topic."""
+        return self._lines.length(topic)
+
     def _in_line(self, wish: Wish[Outcome], wait_seconds: int, caller: Caller) -> Outcome:
         give_up_at = monotonic() + wait_seconds
         with ExitStack() as stack:

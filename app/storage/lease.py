@@ -11,13 +11,13 @@ from app.storage.engine import Reader, Transaction
 from app.storage.statement import Row, Statement, Value, insert_if_absent, upsert
 from app.storage.tables import lease
 
-_NAMES = [field.name for field in fields(LeaseRecord)]
-_values = attrgetter(*_NAMES)  # dataclasses.astuple copies deeply, at half the cost of the whole operation
-_FENCE = _NAMES.index("fence")
+NAMES = [field.name for field in fields(LeaseRecord)]
+_values = attrgetter(*NAMES)  # dataclasses.astuple copies deeply, at half the cost of the whole operation
+_FENCE = NAMES.index("fence")
 _NUMBERS = ("fence", "attempt", "ttl_seconds", "granted_at", "lease_expires_at", "absolute_expires_at")
 _EMPTY: dict[str, Value] = {**dict.fromkeys(_NUMBERS, 0), "cause": ""}
 
-_SELECT = Statement(select(*(lease.c[name] for name in _NAMES)).where(lease.c.key_hash == bindparam("key_hash")))
+_SELECT = Statement(select(*(lease.c[name] for name in NAMES)).where(lease.c.key_hash == bindparam("key_hash")))
 _HOLD_PLACE = Statement(lambda dialect: insert_if_absent(dialect, lease, _EMPTY))
 _SAVE = Statement(lambda dialect: upsert(dialect, lease))
 
@@ -39,13 +39,18 @@ def find(reader: Reader, key_hash: bytes) -> LeaseRecord | None:
 
 def save(tx: Transaction, key_hash: bytes, record: LeaseRecord) -> None:
     """Write the whole record of a locked key."""
-    tx.write(_SAVE, key_hash=key_hash, **dict(zip(_NAMES, _values(record), strict=True)))
+    tx.write(_SAVE, key_hash=key_hash, **dict(zip(NAMES, _values(record), strict=True)))
+
+
+def record_of(row: Row) -> LeaseRecord:
+    """The record of a row that has the columns NAMES."""
+    return LeaseRecord(*row)  # type: ignore[arg-type]
 
 
 def _record(reader: Reader, row: Row | None) -> LeaseRecord | None:
     if row is None or row[_FENCE] == 0:
         return None
-    record = LeaseRecord(*row)  # type: ignore[arg-type]
+    record = record_of(row)
     reader.not_before(_last_change(record))
     return record
 

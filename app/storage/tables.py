@@ -46,6 +46,15 @@ lease = Table(
     Column("cause", String(16), nullable=False),
 )
 
+# Live ones in the order of their ends, for the page that shows them; a row that nobody holds is not in it.
+Index(
+    "ix_lease_held",
+    lease.c.lease_expires_at,
+    lease.c.key_hash,
+    sqlite_where=lease.c.owner_hash.is_not(None),
+    postgresql_where=lease.c.owner_hash.is_not(None),
+)
+
 # How much of a day's allowance an address has used or reserved: see core/limits.py.
 daily_count = Table(
     "daily_count",

@@ -1,0 +1,98 @@
+"""The page of leases in a real browser: counting down, names that stay here, the break."""
+
+import re
+import time
+
+import pytest
+
+from tests.browser.conftest import Visitor, sign_in
+from tests.real.api import Api, Crowd
+from tests.real.server import RunningServer
+
+pytestmark = [pytest.mark.real, pytest.mark.browser]
+
+
+@pytest.fixture
+def page(visitor: Visitor, house: RunningServer):
+    opened = visitor().new_page()
+    sign_in(opened, house)
+    return opened
+
+
+@pytest.fixture
+def api(house: RunningServer):
+    with Api(house.port) as caller:
+        yield caller
+
+
+def test_a_lease_appears_counts_down_and_ends_without_a_reload(page, house, api) -> None:
+    page.goto(house.url + "/leases")
+    ns = api.lease("namespace")["namespace"]
+    api.lease("acquire", key="job", namespace=ns, ttl_seconds=6, holder="<b>worker</b>")
+    row = page.locator("tbody tr", has_text="<b>worker</b>")
+    new = page.get_by_role("button", name=re.compile("new"))
+    row.or_(new).first.wait_for()
+    if new.is_visible():
+        new.click()
+    assert "<b>worker</b>" in row.inner_text()
+    before = float(row.locator("progress").evaluate("bar => bar.value"))
+    time.sleep(1)
+    after = float(row.locator("progress").evaluate("bar => bar.value"))
+    assert after < before
+    page.locator("tbody tr.gone", has_text="<b>worker</b>").or_(page.get_by_text("Nobody holds a key now.")).first.wait_for()
+    page.goto(house.url + "/leases?show=ended")
+    assert "lapsed" in page.locator("tbody tr", has_text="<b>worker</b>").inner_text()
+
+
+def test_names_are_matched_in_the_browser_and_appear_in_no_request(page, house, api) -> None:
+    ns = api.lease("namespace")["namespace"]
+    api.lease("acquire", key="invoice:2026", namespace=ns, ttl_seconds=600)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.post_data or ''} {request.headers}"))
+    page.goto(house.url + "/leases")
+    page.get_by_text("Name the keys in this browser").click()
+    page.get_by_label("Names").fill(f"{ns} invoice:2026\n{ns} another")
+    page.locator("tbody .named", has_text="invoice:2026").wait_for()
+    assert "1 of 2 names" in page.locator("#names-said").inner_text()
+    page.reload()
+    assert sent
+    assert not [one for one in sent if ns in one or "invoice:2026" in one]
+
+
+def test_a_break_needs_the_fence_that_was_seen_and_is_told_to_everyone(page, house, api) -> None:
+    ns = api.lease("namespace")["namespace"]
+    granted = api.lease("acquire", key="stuck", namespace=ns, ttl_seconds=600, holder="the one that hangs")
+    fence = granted["fencing_token"]
+    with Crowd(house.port, 1) as crowd:
+        waiting = crowd.lease("acquire", key="stuck", namespace=ns, wait_seconds=25)
+        page.goto(house.url + "/leases")
+        page.locator("tbody tr", has_text="the one that hangs").get_by_role("link").click()
+        page.get_by_label("Fencing token").fill(str(fence + 1_000))
+        page.get_by_label("Reason").fill("it hangs")
+        page.get_by_role("button", name="Break").click()
+        page.get_by_text("Nothing was broken").wait_for()
+        assert api.lease("renew", key="stuck", namespace=ns, owner_token=granted["owner_token"]).status == 200
+        page.go_back()
+        page.wait_for_load_state()
+        page.get_by_label("Fencing token").fill(str(fence))
+        page.get_by_label("Reason").fill("it <i>hangs</i>")
+        page.get_by_role("button", name="Break").click()
+        answer = waiting.result()
+    assert (answer.status, answer["fencing_token"] > fence) == (201, True)
+    lost = api.lease("renew", key="stuck", namespace=ns, owner_token=granted["owner_token"])
+    assert (lost.status, lost["code"], lost["status"]) == (409, "lease_lost", "lost")
+    page.goto(house.url + "/audit")
+    line = page.locator("tbody tr").first.inner_text()
+    for word in ("ann", "lease.break", f"fence {fence}", "it <i>hangs</i>"):
+        assert word in line
+
+
+def test_health_and_settings_tell_figures_and_no_secret(page, house) -> None:
+    page.goto(house.url + "/health")
+    page.get_by_text("reports no problem").wait_for()
+    page.goto(house.url + "/settings")
+    secret = (house.data_dir / "secret.key").read_text().strip()
+    text = page.content()
+    assert "FENCEPOST_SECRET_KEY" in text
+    assert secret not in text
+    assert page.locator("tbody tr", has_text="FENCEPOST_DATA_DIR").get_by_text("environment").is_visible()
