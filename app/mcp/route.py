@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from flask import Blueprint, Response, request
+from flask.blueprints import BlueprintSetupState
+from werkzeug.routing import Rule
 
 from app.mcp import messages, revisions, rpc
 from app.mcp.messages import Message, Request, Silent, Unreadable
@@ -23,7 +25,6 @@ from app.wire.origins import Origins
 from app.wire.reply import Refused, Reply
 
 CAP = 65_536
-_OTHER_METHODS = ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS")
 _JSON_RANGES = frozenset({"application/json", "application/*", "*/*"})
 Made = TypeVar("Made")
 
@@ -49,16 +50,18 @@ def blueprint(edge: Edge, server: Server, origins: Origins) -> Blueprint:
     routes = Blueprint("mcp", __name__)
     endpoint = _Endpoint(edge, server, origins)
 
-    def post() -> Response:
+    def view() -> Response:
+        if request.method == "OPTIONS":
+            return edge.send(200, b"", {"Allow": "OPTIONS, POST"}, "options")
         made = edge.attempt(lambda: endpoint.answer(request.environ))
         return endpoint.refused(made, None) if isinstance(made, Reply) else made
 
-    def other() -> Response:
-        reply = errors.method_not_allowed(("POST",))
-        return edge.send(reply.status, reply.encode(), reply.headers, "method_not_allowed")
+    def add(state: BlueprintSetupState) -> None:
+        # For any method there is: a rule with a list of them would name all of it in Allow.
+        state.app.url_map.add(Rule("/mcp", endpoint="mcp", methods=None))
+        state.app.view_functions["mcp"] = view
 
-    routes.add_url_rule("/mcp", view_func=post, methods=["POST"], provide_automatic_options=False)
-    routes.add_url_rule("/mcp", view_func=other, methods=list(_OTHER_METHODS), provide_automatic_options=False)
+    routes.record(add)
     return routes
 
 
@@ -69,6 +72,9 @@ class _Endpoint:
         self._origins = origins
 
     def answer(self, environ: Mapping[str, Any]) -> Response:
+        if environ["REQUEST_METHOD"] != "POST":
+            reply = errors.method_not_allowed(("POST",))
+            return self._edge.send(reply.status, reply.encode(), reply.headers, "method_not_allowed")
         body = self._edge.attempt(lambda: self._admitted(environ))
         if isinstance(body, Reply):
             return self.refused(body, None)

@@ -30,8 +30,8 @@ def node():
     with (ROOT / ".venvs/.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run([ROOT / "scripts/mcp-clients"], check=True, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
-    brought = NODE / "node_modules/.bin/node"
-    return str(brought) if brought.exists() else "node"
+    brought = list(NODE.glob("node_modules/node-linux-*/bin/node"))
+    return str(brought[0]) if brought else "node"
 
 
 @pytest.fixture(scope="module")

@@ -36,10 +36,15 @@ def told(answer: Answer) -> tuple[int, int]:
     return answer.status, answer["error"]["code"]
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "TRACE", "PROPFIND"])
 def test_there_is_one_method(api, method) -> None:
     answer = api.send(method, "/mcp", None, {"Accept": "text/event-stream", "Mcp-Session-Id": "x"})
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+def test_options_tells_the_methods(api) -> None:
+    answer = api.send("OPTIONS", "/mcp")
+    assert (answer.status, answer.headers["allow"], answer.raw) == (200, "OPTIONS, POST", b"")
 
 
 @pytest.mark.parametrize("path", ["/mcp/", "/mcp/x", "/MCP"])
