@@ -3,23 +3,28 @@
     python -m bench.push [followers …]
 
 One server on the embedded engine, as it ships. The clock of a round starts when the request of the move is sent, so
-the durable commit is included. The client is one thread that only takes down when bytes came, on the same machine:
-what is printed is an upper bound of what the server adds.
+the durable commit is included. The client is one thread on the same machine that only takes down when bytes came: what
+is printed is an upper bound of what the server adds. Beside it stands what the serving process spent of its processor
+on each follower, which other programs on the machine disturb less.
 """
 
 import gc
 import json
+import os
 import select
 import socket
 import statistics
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.real.api import V1, Api
 from tests.real.server import RunningServer
 from tests.real.stream.rawsocket import RawSocket
 
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+_BEGIN, _END = "<!-- push: made by python -m bench.push -->", "<!-- end of push -->"
 ROUNDS = 10
 WARM_UP = 100
 STATES = [f"s{number}" for number in range(ROUNDS + 2)]
@@ -72,32 +77,39 @@ def arrivals(sockets: list[socket.socket], api: Api, handoff: dict[str, str], nu
     return list(came.values())
 
 
-def measure(followers: int) -> dict[str, float]:
-    """Milliseconds and bytes for so many followers."""
+def processor_seconds(server: RunningServer) -> float:
+    """What the serving process has used so far."""
+    [worker] = server.worker_pids
+    fields = Path(f"/proc/{worker}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(followers: int) -> str:
+    """A row of the table for so many followers."""
+    rounds: list[list[float]] = []
     running = RunningServer(environment={"FENCEPOST_LIMIT_WAITERS": "15000"}, test_mode=False)
     with running as server, Api(server.port) as api:
         handoff = api.post(f"{V1}/handoff", payload={"bench": True}, states=STATES).body
-        warm = [follow(server, handoff) for _ in range(WARM_UP)]
-        for ws in warm:
+        for ws in [follow(server, handoff) for _ in range(WARM_UP)]:
             ws.cut()
         time.sleep(3)
         before = resident(server)
         following = [follow(server, handoff) for _ in range(followers)]
         time.sleep(3)
         weight = (resident(server) - before) / followers
-        times = []
+        spent = processor_seconds(server)
         for number in range(ROUNDS):
-            times += arrivals([ws.socket for ws in following], api, handoff, number)
+            rounds.append(sorted(arrivals([ws.socket for ws in following], api, handoff, number)))
             time.sleep(0.3)
+        spent = processor_seconds(server) - spent
         for ws in following:
             ws.cut()
-    times.sort()
-    return {
-        "p50 ms": statistics.median(times) * 1000,
-        "p99 ms": times[min(len(times) - 1, len(times) * 99 // 100)] * 1000,
-        "worst ms": times[-1] * 1000,
-        "bytes per idle socket": weight,
-    }
+    middle = statistics.median(times[len(times) // 2] for times in rounds) * 1000
+    late = statistics.median(times[min(len(times) - 1, len(times) * 99 // 100)] for times in rounds) * 1000
+    worst = max(times[-1] for times in rounds) * 1000
+    each = f"{spent / ROUNDS / followers * 1e6:,.0f}" if followers > 1 else ""
+    heavy = f"{weight / 1000:,.1f}" if followers > 1 else ""
+    return f"| {followers:,} | {middle:,.0f} | {late:,.0f} | {worst:,.0f} | {each} | {heavy} |"
 
 
 def wait_weight(waits: int) -> float:
@@ -120,11 +132,23 @@ def wait_weight(waits: int) -> float:
 
 
 def main() -> None:
-    """Print a table."""
-    for followers in [int(word) for word in sys.argv[1:]] or [1, 1000, 5000]:
-        measured = measure(followers)
-        print(f"{followers:>6} followers  " + "  ".join(f"{name} {value:,.1f}" for name, value in measured.items()))
-    print(f"  2000 waits      bytes per idle wait {wait_weight(2000):,.0f}")
+    """Print the section, and keep it in the docs."""
+    load = ", ".join(f"{number:.1f}" for number in os.getloadavg())
+    counts = [int(word) for word in sys.argv[1:]] or [1, 1000, 5000]
+    lines = [
+        f"{ROUNDS} moves each; p50 and p99 over the followers, of these the median over the moves; "
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load before the run {load}.",
+        "",
+        "| followers | p50 ms | p99 ms | the very last of all, ms | µs of processor for each | kB of an idle socket |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(measure(followers) for followers in counts),
+        "",
+        f"An idle waiting read weighs {wait_weight(2000) / 1000:,.1f} kB.",
+    ]
+    text = "\n".join(lines)
+    print(text)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
+    PAGE.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":
