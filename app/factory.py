@@ -50,11 +50,11 @@ from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
 from app.web import claim, edge, handoff, health, lease, reference, stream
+from app.web.conversation import Desk
 from app.web.edge import AddressPolicy, Edge
 from app.web.health import Readiness
 from app.web.lean import LeanFlask
 from app.web.log import Pen, RequestLog
-from app.web.session import Desk
 from app.web.sources import HandoffSource, LeaseSource
 from app.wire.origins import Origins
 

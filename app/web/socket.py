@@ -120,7 +120,7 @@ class GuardedSocket:
         """The descriptor."""
         return self._raw.fileno()
 
-    # ------------------------------------------------------------------------ what the session calls
+    # ------------------------------------------------------------------------ what the conversation calls
 
     def write(self, frames: bytes) -> None:
         """Write whole frames. Raises ConnectionError when the peer is gone, closing or stuck (then `verdict` says)."""

@@ -15,8 +15,8 @@ from flask import Blueprint, Flask, Response, g, request
 
 from app.push.seats import Full, Seats
 from app.web.connection import Connection
+from app.web.conversation import NO_COOKIES, Conversation, Desk, Rights
 from app.web.edge import Call, Edge, respond
-from app.web.session import NO_COOKIES, Desk, Rights, Session
 from app.web.sock import OPTIONS, SUBPROTOCOL, Library, View, add_socket, offered_labels, show_guarded_socket
 from app.web.subscription import HANDOFF_ID
 from app.wire import errors
@@ -128,7 +128,7 @@ def blueprint(app: Flask, edge: Edge, seats: Seats, origins: Origins, desk: Desk
     routes = Blueprint("stream", __name__, url_prefix="/services/v1")
 
     def converse(library: Library, **_: str) -> None:
-        Session(desk, library, g.rights).run()
+        Conversation(desk, library, g.rights).run()
 
     add_socket(routes, "/stream", gate.guard, converse)
     add_socket(routes, "/handoff/<handoff_id>/stream", partial(gate.guard, must_have_label=False), converse)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from app.web import frames, session, socket
+from app.web import conversation, frames, socket
 from app.web.frames import Closing
 from app.wire.stream import StreamCode
 
@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "stream.md").read_text(encoding="ut
 def test_every_close_code_is_told() -> None:
     closings = {
         closing.code
-        for module in (frames, session, socket)
+        for module in (frames, conversation, socket)
         for closing in vars(module).values()
         if isinstance(closing, Closing)
     }

@@ -26,18 +26,18 @@ from app.push.hub import Hub  # noqa: E402
 from app.push.seats import Seats  # noqa: E402
 from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen, RightsEnded  # noqa: E402
 from app.services.lease import key_hash  # noqa: E402
+from app.web.conversation import Conversation, Desk, Pace  # noqa: E402
 from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
 from app.web.lean import LeanFlask  # noqa: E402
 from app.web.log import Pen, RequestLog  # noqa: E402
-from app.web.session import Desk, Pace, Session  # noqa: E402
 from app.web.sock import Library, ReaderGreenlet, add_socket, show_guarded_socket  # noqa: E402
 from app.web.socket import GuardedSocket  # noqa: E402
 from app.web.stream import blueprint  # noqa: E402
 from app.web.subscription import Subscription  # noqa: E402
 from app.wire.origins import Origins  # noqa: E402
 
-OF_A_SOCKET = (ReaderGreenlet, GuardedSocket, Session, Subscription)
+OF_A_SOCKET = (ReaderGreenlet, GuardedSocket, Conversation, Subscription)
 """A socket's greenlets hold these; a greenlet itself is not seen by the collector while it runs."""
 
 

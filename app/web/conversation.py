@@ -96,7 +96,7 @@ class Rights:
     only_handoff: str | None = None
 
 
-class Session:
+class Conversation:
     """One socket."""
 
     __slots__ = (
