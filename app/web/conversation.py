@@ -293,6 +293,9 @@ class Conversation:
     def _beat(self) -> None:
         if monotonic() >= self._heartbeat_at:
             self._heartbeat_at = monotonic() + _about(self._desk.pace.heartbeat)
+            for subscription in self._subscriptions.values():
+                if subscription.beats:
+                    self._mark_dirty(subscription)
             self._batch.append(ping_frame())
             self._say(frames.heartbeat(now=self._desk.clock.now(), subscriptions=len(self._subscriptions)))
 

@@ -69,7 +69,9 @@ class Desk(Protocol):
 
 
 class Subscription(ABC):
-    """`tell` after each ring; `leave` at the end, any number of times."""
+    """`tell` after each ring; `leave` at the end, any number of times. `beats`: look at each heartbeat too."""
+
+    beats = False
 
     __slots__ = ("_mark_dirty", "id", "is_over")
 
@@ -179,7 +181,12 @@ class LeaseSubscription(Subscription):
 
 
 class FeedSubscription(Subscription):
-    """A feed of the operator's, told at most four times a second."""
+    """A feed of the operator's, told at most four times a second.
+
+    It looks at each heartbeat too, since the end of a session rings nobody.
+    """
+
+    beats = True
 
     __slots__ = ("_feed", "_hub", "_name", "_quiet_until", "_timer")
 
@@ -196,11 +203,14 @@ class FeedSubscription(Subscription):
         """What is new. Raises RightsEnded."""
         quiet = self._quiet_until - monotonic()
         if quiet > 0:
-            if not self._timer:
-                self._timer = gevent.spawn_later(quiet, self.ring)
+            self._ring_in(quiet)
             return []
         self._quiet_until = monotonic() + _FEED_PAUSE_SECONDS
-        members = self._feed.look()
+        try:
+            members = self._feed.look()
+        except Unavailable as away:
+            self._ring_in(away.retry_after_seconds)
+            return []
         return [] if members is None else [text_frame(frames.feed(self.id, self._name, members))]
 
     def leave(self) -> None:
@@ -208,6 +218,10 @@ class FeedSubscription(Subscription):
         self._hub.leave(self._feed.topic, self.ring)
         if self._timer:
             self._timer.kill(block=False)
+
+    def _ring_in(self, seconds: float) -> None:
+        if not self._timer:
+            self._timer = gevent.spawn_later(seconds, self.ring)
 
 
 def subscribe(

@@ -26,6 +26,7 @@ from app.push.hub import Hub  # noqa: E402
 from app.push.seats import Seats  # noqa: E402
 from app.push.sources import Feed, FeedName, HandoffSeen, LeaseSeen, RightsEnded  # noqa: E402
 from app.services.lease import key_hash  # noqa: E402
+from app.services.ports import Unavailable  # noqa: E402
 from app.web.conversation import Conversation, Desk, Pace  # noqa: E402
 from app.web.edge import AddressPolicy, Edge, install  # noqa: E402
 from app.web.frames import text_frame  # noqa: E402
@@ -78,7 +79,9 @@ class Counter(Feed):
 
     def look(self) -> Mapping[str, object] | None:
         self._count += 1
-        if self._count > 3:
+        if self._count == 3:
+            raise Unavailable("a moment", committed="no")
+        if self._count > 4:
             raise RightsEnded
         return {"count": self._count}
 

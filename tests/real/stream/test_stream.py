@@ -252,11 +252,19 @@ def test_an_operators_feed_needs_the_session_and_is_told(server: StreamServer) -
     server.post("move", ids=[id] * 5)
     assert ws.next("feed")["count"] == 2
     time.sleep(0.3)
-    server.post("move", ids=[id])
-    assert ws.next("feed")["count"] == 3
+    server.post("move", ids=[id])  # the third look fails and is made again
+    assert ws.next("feed")["count"] == 4
     time.sleep(0.3)
-    server.post("move", ids=[id])  # the fourth look finds the session ended
+    server.post("move", ids=[id])  # the fifth finds the session ended
     assert ws.close_code() == 4013
+
+
+def test_the_end_of_a_session_is_noticed_though_nothing_happens() -> None:
+    with StreamServer(heartbeat=0.5) as server:
+        ws = RawSocket(server.port, headers={"Cookie": "session=operator"})
+        ws.send({"t": "sub", "id": "o", "feed": "handoffs"})
+        assert ws.next("feed")["count"] == 1
+        assert ws.close_code() == 4013
 
 
 def test_a_hundred_refusals_are_told_and_the_next_closes_4029(server: StreamServer) -> None:
