@@ -158,7 +158,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     origins = Origins([settings.public_url, *settings.allowed_origins])
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
 
-    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases)
+    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases, claims)
     desk = _desk(hub, clock, deadlines, handoffs, leases, feeds)
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
@@ -198,10 +198,13 @@ def _dashboard(
     clock: Clock,
     handoffs: Handoffs,
     leases: Leases,
+    claims: Claims,
 ) -> Feeds:
     people = _people(app, settings, engine)
     front = Gate(settings, gate, people, origins, clock)
-    app.register_blueprint(dashboard.blueprint(front, Overview(engine), handoffs, leases, Audit(engine), engine.report))
+    app.register_blueprint(
+        dashboard.blueprint(front, Overview(engine), handoffs, leases, claims, Audit(engine), engine.report)
+    )
     return Feeds(people, front.cookie_name("fencepost_session"))
 
 

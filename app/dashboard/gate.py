@@ -42,6 +42,7 @@ HEADERS = {
 PAGES: list[tuple[str, str]] = [
     ("Handoffs", "/handoffs"),
     ("Leases", "/leases"),
+    ("Claims", "/claims"),
     ("Audit", "/audit"),
     ("Health", "/health"),
     ("Settings", "/settings"),

@@ -2,16 +2,23 @@
 
 from flask import Blueprint
 
-from app.dashboard import assets, handoffs, leases, records, sign_in
+from app.dashboard import assets, claims, handoffs, leases, records, sign_in
 from app.dashboard.gate import Gate, Goto, Page, Visit
 from app.services.audit import Audit
+from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.overview import Overview
 
 
 def blueprint(
-    gate: Gate, overview: Overview, of_handoffs: Handoffs, of_leases: Leases, audit: Audit, report: records.Report
+    gate: Gate,
+    overview: Overview,
+    of_handoffs: Handoffs,
+    of_leases: Leases,
+    of_claims: Claims,
+    audit: Audit,
+    report: records.Report,
 ) -> Blueprint:
     """The pages from `/` on, and what they load."""
     routes = Blueprint("dashboard", __name__)
@@ -19,6 +26,7 @@ def blueprint(
     sign_in.add_routes(routes, gate)
     handoffs.add_routes(routes, gate, overview, of_handoffs)
     leases.add_routes(routes, gate, overview, of_leases)
+    claims.add_routes(routes, gate, overview, of_claims)
     records.add_routes(routes, gate, audit, report)
     gate.page(routes, "/", _front)
     return routes

@@ -13,6 +13,7 @@ from app import tokens
 from app.core import claim as core
 from app.core import namespace as owners
 from app.core.namespace import NamespaceForbidden, NamespaceFounded, NamespaceOwned, NamespaceWeak
+from app.services import audit
 from app.services.action import action_of, claimant_hash, owner_hash, payload_hash, shown_hash, stronger, topic
 from app.services.ports import Caller
 from app.services.waiting import Waiting, Wish
@@ -219,8 +220,13 @@ class Claims:
 
         return self._engine.run(operation)
 
-    def break_off(self, *, claim_hash: bytes, fence: int) -> core.ClaimReleased | core.ClaimNotBroken:
-        """Release the unfinished claim with this fence: for an operator, who needs no token."""
+    def break_off(
+        self, *, claim_hash: bytes, fence: int, actor: str = "", reason: str = ""
+    ) -> core.ClaimReleased | core.ClaimNotBroken:
+        """Release the unfinished claim with this fence: for an operator, who needs no token.
+
+        The audit has a line of it exactly when it happened.
+        """
 
         def operation(tx: Transaction) -> core.ClaimReleased | core.ClaimNotBroken:
             record = storage.lock(tx, claim_hash)
@@ -228,6 +234,8 @@ class Claims:
             action = storage.action(tx, claim_hash)
             if isinstance(outcome, core.ClaimReleased) and action is not None:
                 _write(tx, action, outcome.record)
+                detail = f"fence {fence}: {reason}"
+                audit.note(tx, actor=actor, action="claim.release", subject=claim_hash.hex(), detail=detail)
             return outcome
 
         return self._engine.run(operation)

@@ -3,15 +3,20 @@
 from dataclasses import dataclass
 
 from app.storage import overview as rows
+from app.storage import overview_claim as claim_rows
 from app.storage import overview_lease as lease_rows
 from app.storage.engine import Engine, Reader
 from app.storage.overview import ListedHandoff, Place, Standing, Wanted
+from app.storage.overview_claim import ClaimPlace, ListedClaim
 from app.storage.overview_lease import LeasePlace, ListedLease
 
 __all__ = [
+    "ClaimPage",
+    "ClaimPlace",
     "HandoffPage",
     "LeasePage",
     "LeasePlace",
+    "ListedClaim",
     "ListedHandoff",
     "ListedLease",
     "Overview",
@@ -37,6 +42,15 @@ class LeasePage:
     rows: list[ListedLease]
     now: int
     after: LeasePlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPage:
+    """Some claims, the instant of the look, and the place to go on from; None at the end."""
+
+    rows: list[ListedClaim]
+    now: int
+    after: ClaimPlace | None
 
 
 class Overview:
@@ -67,5 +81,28 @@ class Overview:
                 record = page[-1].record
                 last = (record.lease_expires_at if held else record.absolute_expires_at, page[-1].key_hash)
             return LeasePage(page, reader.now(), last)
+
+        return self._engine.read(query)
+
+    def claims(self, *, completed: bool, after: ClaimPlace | None = None, most: int = 100) -> ClaimPage:
+        """Unfinished claims the oldest first, or completed ones the latest first. Raises Unavailable."""
+
+        def query(reader: Reader) -> ClaimPage:
+            found = (claim_rows.completed if completed else claim_rows.unfinished)(reader, after, most + 1)
+            page = found[:most]
+            last = None
+            if len(found) > most:
+                record = page[-1].record
+                last = ((record.completed_at or 0) if completed else record.claimed_at, page[-1].claim_hash)
+            return ClaimPage(page, reader.now(), last)
+
+        return self._engine.read(query)
+
+    def claim(self, claim_hash: bytes) -> tuple[ListedClaim | None, int]:
+        """One claim that stands, and the instant of the look. Raises Unavailable."""
+
+        def query(reader: Reader) -> tuple[ListedClaim | None, int]:
+            found, now = claim_rows.one(reader, claim_hash), reader.now()
+            return (found if found is not None and found.record.is_live(now) else None), now
 
         return self._engine.read(query)

@@ -140,6 +140,23 @@ claim = Table(
     Column("conflicts", Integer, nullable=False),
 )
 
+# The lists of the page: unfinished claims by their age, completed ones by their completion.
+Index(
+    "ix_claim_open",
+    claim.c.claimed_at,
+    claim.c.claim_hash,
+    sqlite_where=claim.c.completed_at.is_(None),
+    postgresql_where=claim.c.completed_at.is_(None),
+)
+Index(
+    "ix_claim_completed",
+    claim.c.completed_at,
+    claim.c.claim_hash,
+    sqlite_where=claim.c.completed_at.is_not(None),
+    postgresql_where=claim.c.completed_at.is_not(None),
+)
+
+
 # A notice about one move: see core/outbox.py. `due_at` is null once it is over, so that its index holds only what is
 # still to be sent. `receiver` is for fairness between receivers.
 outbox = Table(

@@ -39,7 +39,9 @@ def test_a_lease_appears_counts_down_and_ends_without_a_reload(page, house, api)
     time.sleep(1)
     after = float(row.locator("progress").evaluate("bar => bar.value"))
     assert after < before
-    page.locator("tbody tr.gone", has_text="<b>worker</b>").or_(page.get_by_text("Nobody holds a key now.")).first.wait_for()
+    page.locator("tbody tr.gone", has_text="<b>worker</b>").or_(
+        page.get_by_text("Nobody holds a key now.")
+    ).first.wait_for()
     page.goto(house.url + "/leases?show=ended")
     assert "lapsed" in page.locator("tbody tr", has_text="<b>worker</b>").inner_text()
 
