@@ -15,6 +15,8 @@ from gunicorn.http import RequestParser, errors, wsgi  # type: ignore[import-unt
 from gunicorn.http.body import ChunkedReader  # type: ignore[import-untyped]
 from gunicorn.http.message import Request  # type: ignore[import-untyped]
 
+from app.serving import head
+from app.serving.body import Body
 from app.serving.refusal import to_broken, to_failed
 from app.serving.source import Source
 from app.testmode import Dropped
@@ -126,7 +128,9 @@ class Connection:
             else:
                 self._source.await_request(FIRST_REQUEST_SECONDS)
         try:
-            return next(self._parser)
+            request = next(self._parser)
+            head.check(request)
+            return request
         except (StopIteration, errors.NoMoreData):
             return None
         except TimeoutError as fault:
@@ -150,6 +154,7 @@ class Connection:
             request, self._client, self._address or ("", 0), self._server_name, self._host.cfg, response_class=Answer
         )
         environ["wsgi.multithread"] = True
+        environ["wsgi.input"] = Body(environ["wsgi.input"])
         try:
             pieces = self._host.wsgi(environ, answer.start_response)
         except StopIteration:

@@ -57,6 +57,8 @@ def _read(environ: Mapping[str, Any], most: int, deadline_seconds: float) -> byt
         raise Refused(errors.request_timeout()) from None
     except (OSError, EOFError):
         raise Refused(errors.incomplete_body()) from None
+    except ValueError:  # what came is no body in HTTP's framing
+        raise Refused(errors.invalid_http()) from None
     finally:
         late.close()
 

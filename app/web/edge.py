@@ -58,6 +58,8 @@ class Call:
 
 
 _BEGAN = "fencepost.began"
+_SERVER_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
+_WITHOUT_BODY = (204, 304)
 Route = Callable[..., Reply]
 Made = TypeVar("Made")
 
@@ -195,7 +197,7 @@ def request_id() -> str:
 def respond(reply: Reply) -> Response:
     """A response with the headers that every answer carries."""
     outcome = reply.body.get("code") or reply.body.get("status") or "ok"
-    return send(reply.status, reply.encode() if reply.status != 304 else b"", reply.headers, str(outcome))
+    return send(reply.status, b"" if reply.status in _WITHOUT_BODY else reply.encode(), reply.headers, str(outcome))
 
 
 def send(status: int, content: bytes, more: Mapping[str, str], outcome: str) -> Response:
@@ -242,7 +244,8 @@ def install(app: Flask, log: RequestLog) -> None:
         if isinstance(fault, MethodNotAllowed):
             return respond(errors.method_not_allowed(fault.valid_methods or ()))
         if fault.code == 404:
-            return respond(errors.unknown_route())
+            is_about_server = request.method == "OPTIONS" and request.environ["PATH_INFO"] == "*"
+            return respond(errors.options(_SERVER_METHODS) if is_about_server else errors.unknown_route())
         _log.warning("request %s refused by the framework: %s", request_id(), fault.code)
         return respond(refusal(Code.INVALID_REQUEST, error="The request cannot be read as HTTP asks"))
 

@@ -3,18 +3,26 @@
 from collections.abc import Callable
 
 from flask import Blueprint
+from werkzeug.routing import BaseConverter
 
+from app.core.machine import RESERVED_NAMES
 from app.push import guard, target
 from app.services.handoff import Handoffs
-from app.web.edge import Call, Edge, respond
-from app.wire import errors, tags
+from app.web.edge import Call, Edge
 from app.wire import handoff as wire
 from app.wire import handoff_members as members
+from app.wire import tags
 from app.wire.members import parse
 from app.wire.reply import Reply
 
 _CREATE_CAP = 24_576
 _MOVE_CAP = 8_192
+
+
+class _StateName(BaseConverter):
+    """The last part of a move's path: any, but not the names of the routes beside it, which take no POST."""
+
+    regex = rf"(?!(?:{'|'.join(RESERVED_NAMES)})\Z)[^/]+"
 
 
 def blueprint(
@@ -30,6 +38,7 @@ def blueprint(
     `notify_secret(handoff_id)` is what its webhooks are signed with, `webhooks` says where they may go.
     """
     routes = Blueprint("handoff", __name__, url_prefix="/services/v1/handoff")
+    routes.record(lambda setup: setup.app.url_map.converters.update(state_name=_StateName))
 
     def create(call: Call) -> Reply:
         asked = parse(members.CreateHandoff, call.body)
@@ -96,13 +105,5 @@ def blueprint(
     edge.route(routes, "/<handoff_id>", read, method="GET")
     edge.route(routes, "/<handoff_id>/wait", wait_without_seconds, method="GET")
     edge.route(routes, "/<handoff_id>/wait/<seconds>", wait, method="GET")
-    edge.route(routes, "/<handoff_id>/<state>", move, cap=_MOVE_CAP)
-    for name in ("wait", "stream"):
-        # Werkzeug would go on to the rule of a move, for which these are no states.
-        routes.add_url_rule(
-            f"/<handoff_id>/{name}",
-            endpoint=f"no-move-{name}",
-            view_func=lambda handoff_id: respond(errors.method_not_allowed(("GET", "HEAD", "OPTIONS"))),
-            methods=["POST"],
-        )
+    edge.route(routes, "/<handoff_id>/<state_name:state>", move, cap=_MOVE_CAP)
     return routes

@@ -5,13 +5,18 @@ depend on the Host header, which is the caller's to invent.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from flask import Flask, Request
+from flask import Flask, Request, Response, request
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
+from app.web.edge import respond
+from app.wire import errors
+
 _NO_SESSION = NullSession()
+_NOWHERE = "/\0"
+"""A path that no route has."""
 
 
 class _NoSessions(SessionInterface):
@@ -30,11 +35,20 @@ class LeanFlask(Flask):
         return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Match by path and method, and by whether it asks to become a WebSocket."""
+        """Match by path and method, and by whether it asks to become a WebSocket.
+
+        `//x` is not `/x`, though Werkzeug drops what is too much at the front.
+        """
         if request is None:
             return super().create_url_adapter(request)
+        path = _NOWHERE if request.environ["PATH_INFO"].startswith("//") else request.path
         scheme = "ws" if _asks_for_websocket(request.environ) else request.scheme
-        return MapAdapter(self.url_map, "localhost", "/", "", scheme, request.path, request.method)
+        return MapAdapter(self.url_map, "localhost", "/", "", scheme, path, request.method)
+
+    def make_default_options_response(self) -> Response:
+        """What a path takes, with the headers of every answer."""
+        adapter = self.create_url_adapter(cast(Any, request)._get_current_object())
+        return respond(errors.options(() if adapter is None else adapter.allowed_methods()))
 
 
 def _asks_for_websocket(environ: Mapping[str, Any]) -> bool:

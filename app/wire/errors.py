@@ -46,6 +46,11 @@ def incomplete_body() -> Reply:
     return refusal(Code.INCOMPLETE_BODY)
 
 
+def invalid_http() -> Reply:
+    """400: the framing of the body is broken."""
+    return refusal(Code.INVALID_HTTP)
+
+
 def request_timeout() -> Reply:
     """408: the body came too slowly."""
     return refusal(Code.REQUEST_TIMEOUT)
@@ -70,6 +75,11 @@ def method_not_allowed(allowed: Iterable[str]) -> Reply:
     """405 with the methods that the path takes."""
     methods = ", ".join(sorted(allowed))
     return refusal(Code.METHOD_NOT_ALLOWED, fix=f"Use one of these methods: {methods}.", headers={"Allow": methods})
+
+
+def options(allowed: Iterable[str]) -> Reply:
+    """204: no refusal, but the same list, for who asks what a path takes."""
+    return Reply(204, {}, {"Allow": ", ".join(sorted(allowed))})
 
 
 def not_acceptable() -> Reply:
