@@ -186,12 +186,12 @@ def acquire(
         return Conflict(record.absolute_expires_at)
     if record.is_completed(now):
         return Completed(record)
-    if record.is_held(now):
-        if ask.brought and record.owner_hash == ask.owner_hash:
-            return Granted(record, repeated=True)
-        return Held(record, record.lease_expires_at - now)
+    if ask.brought and record.is_held_by(ask.owner_hash, now):
+        return Granted(record, repeated=True)
     if ask.brought and ask.owner_hash in (record.owner_hash, record.spent_hash):
         return _lost(record, ask.owner_hash)
+    if record.is_held(now):
+        return Held(record, record.lease_expires_at - now)
     return Granted(_next_ownership(record, ask, draw_fence(), now))
 
 
@@ -271,7 +271,8 @@ def _first_ownership(ask: Ask, fence: int, now: int) -> LeaseRecord:
 
 
 def _next_ownership(record: LeaseRecord, ask: Ask, fence: int, now: int) -> LeaseRecord:
-    return _ownership(ask, fence, now, record.absolute_expires_at, attempt=record.attempt + 1)
+    granted = _ownership(ask, fence, now, record.absolute_expires_at, attempt=record.attempt + 1)
+    return replace(granted, spent_hash=record.spent_hash, spent_how=record.spent_how)
 
 
 def _ownership(ask: Ask, fence: int, now: int, end: int, *, attempt: int) -> LeaseRecord:

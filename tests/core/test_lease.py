@@ -98,6 +98,13 @@ def test_a_spent_token_acquires_nothing() -> None:  # I5
     assert acquire(completed(), ask, no_fence, NOW + 2 * SECOND) == Completed(completed())
 
 
+def test_the_token_last_spent_is_lost_though_another_holds_the_key_by_now() -> None:  # I5
+    taken = acquire(released(), Ask(BEN, 60), lambda: 2, NOW + 2 * SECOND)
+    assert isinstance(taken, Granted)
+    assert acquire(taken.record, Ask(ANN, 60, brought=True), no_fence, NOW + 3 * SECOND) == Lost()
+    assert release(taken.record, ANN, NOW + 3 * SECOND) == Lost()  # and no repeat of its release any more
+
+
 def test_a_lapsed_token_stays_lost_though_nobody_took_the_key() -> None:  # I5
     record = held(ANN, ttl=5)
     end = record.lease_expires_at
