@@ -139,11 +139,6 @@ class Board(Generic[S]):
             self._is_looking = True
             gevent.spawn(self._run)
 
-    def look_at_all(self) -> None:
-        """Look at everything that is watched: for the case that a signal between processes was lost."""
-        for key in self._watches:
-            self.look_at(key)
-
     def _drop_unfollowed(self, watch: Watch[S]) -> None:
         if not watch.rings and not watch.holds and self._watches.get(watch.key) is watch:
             del self._watches[watch.key]

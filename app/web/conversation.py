@@ -285,6 +285,8 @@ class Conversation:
         while self._dirty and sum(map(len, self._batch)) < _BATCH_BYTES:
             subscription = next(iter(self._dirty))
             del self._dirty[subscription]
+            if self._subscriptions.get(subscription.id) is not subscription:
+                continue  # left while it was being rung
             self._batch += subscription.tell()
             if subscription.is_over:
                 subscription.leave()

@@ -177,12 +177,3 @@ def test_a_failed_look_is_repeated(shelf: Shelf, fault: Exception, caplog: pytes
     assert follower.found == [1]
     assert len(shelf.looks) == 2
     assert ("failed" in caplog.text) is isinstance(fault, ValueError)
-
-
-def test_looking_at_all_finds_what_a_lost_signal_hid(shelf: Shelf) -> None:
-    followers = [Follower(shelf, key) for key in "ab"]
-    turn()
-    shelf.things = {"a": Seen(4), "b": Seen(4)}
-    shelf.board.look_at_all()
-    turn()
-    assert [follower.found[-1] for follower in followers] == [4, 4]
