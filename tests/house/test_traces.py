@@ -11,9 +11,14 @@ from tests.house.tree import ROOT, keeps, plant, tracked
 PRIVATE_FOLDERS = ("home", "root", "Users", "work", "farm")
 ALLOWED = ("/home/linuxbrew",)
 _PATH = re.compile(rf"(?<![\w.:/<>-])/(?:{'|'.join(PRIVATE_FOLDERS)})/[\w.-]+")
-_HOST = re.compile(r"(?:index-url|extra-index-url|find-links|trusted-host)|https?://|file://")
+_HOST = re.compile(r"index-url|find-links|trusted-host|\"resolved\":|https?://registry|file://|@ https?://")
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".sh", ".js", ".css", ".html", ".json", ".service", ".conf", ""}
+
+
+def is_lock(path: Path) -> bool:
+    """Whether a file pins what is downloaded: it names what, never where from."""
+    return path.parts[0] == "requirements" or path.name == "package-lock.json"
 
 
 def traces(root: Path) -> list[str]:
@@ -24,7 +29,7 @@ def traces(root: Path) -> list[str]:
             continue
         for number, line in enumerate((root / path).read_text(encoding="utf-8").splitlines(), start=1):
             private = [match for match in _PATH.findall(line) if not match.startswith(ALLOWED)]
-            if private or (path.parts[0] == "requirements" and _HOST.search(line)) or _KEY.search(line):
+            if private or (is_lock(path) and _HOST.search(line)) or _KEY.search(line):
                 found.append(f"{path}:{number}: {line.strip()[:100]}")
     return found
 
@@ -41,6 +46,7 @@ def test_nothing_tracked_names_a_machine_a_registry_or_a_key() -> None:
         ("README.md", "cd /" + "Users/ada/fencepost"),
         ("requirements/run.txt", "--extra-index-url simple"),
         ("requirements/run.txt", "flask @ https://example.org/flask.whl"),
+        ("tests/mcp/package-lock.json", '"resolved": "https://registry.example/is-number.tgz"'),
         ("tests/key.txt", "-----BEGIN " + "PRIVATE KEY-----"),
     ],
 )
