@@ -2,11 +2,13 @@
 
 import logging
 import sys
+from collections import Counter
 
 import gevent
 from gevent.event import Event
 
 from app import tokens
+from app.clock import monotonic, wall
 from app.services.people import People
 from app.services.ports import Unavailable
 from app.services.sweep import Sweep
@@ -22,6 +24,13 @@ class Sweeper:
         self._every = every_seconds
         self._stop = Event()
         self._greenlet: gevent.Greenlet[[], None] | None = None
+        self.runs: Counter[str] = Counter(done=0, waited=0, failed=0)
+        """Sweeps by how they ended."""
+        self.removed: Counter[str] = Counter()
+        """Rows removed so far by kind."""
+        self.last_seconds = 0.0
+        self.last_done_at = 0.0
+        """Seconds since the epoch by the wall clock, for people and metrics."""
 
     def start(self) -> None:
         """Begin; the first sweep comes after one interval."""
@@ -31,13 +40,24 @@ class Sweeper:
         """End; a batch under way is finished by the engine."""
         self._stop.set()
 
+    def sweep(self) -> dict[str, int]:
+        """Sweep now, once; rows removed by kind. Raises Unavailable."""
+        began = monotonic()
+        removed = self._sweep.run()
+        self.runs["done"] += 1
+        self.removed.update(removed)
+        self.last_seconds, self.last_done_at = monotonic() - began, wall()
+        return removed
+
     def _run(self) -> None:
         while not self._stop.wait(self._every):
             try:
-                removed = self._sweep.run()
+                removed = self.sweep()
             except Unavailable as away:
+                self.runs["waited"] += 1
                 _log.warning("the sweep waits: %s", away.reason)
             except Exception:  # noqa: BLE001 - told in full, and the next turn tries again
+                self.runs["failed"] += 1
                 _log.exception("the sweep failed and will be tried again")
             else:
                 if any(removed.values()):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import gevent
 from gevent import monkey
@@ -41,7 +41,7 @@ from app.services.overview import Overview
 from app.services.passwords import OnAThread
 from app.services.people import People
 from app.services.receipts import KeyFileError, Receipts, open_receipts
-from app.services.sweep import CLAIMS, HANDOFFS, LEASES, NAMESPACES, NOTICES, SESSIONS, Sweep
+from app.services.sweep import EVERY_CHORE, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
@@ -49,13 +49,15 @@ from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import claim, edge, handoff, health, lease, reference, stream
+from app.web import claim, edge, handoff, health, lease, metrics, reference, stream
 from app.web.conversation import Desk
 from app.web.edge import AddressPolicy, Edge
+from app.web.figures import Sources
 from app.web.health import Readiness
 from app.web.lean import LeanFlask
 from app.web.log import Pen, RequestLog
 from app.web.sources import HandoffSource, LeaseSource
+from app.web.tally import RequestTally
 from app.wire.origins import Origins
 
 _TEST_MODE_NAP_SECONDS = 0.1
@@ -122,8 +124,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     failpoints = Failpoints(failpoint_file, monkey.get_original("time", "sleep"))
     hub = Hub()
     engine, clock = _open_engine(settings, app, failpoints, hub)
-    nap = _TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0
-    deadlines = Deadlines(clock, hub, longest_nap_seconds=nap)
+    deadlines = Deadlines(clock, hub, longest_nap_seconds=_TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0)
     seats = Seats(settings.limit_waiters)
     waiting = Waiting(Lines(hub), deadlines, seats)
     leases = Leases(engine, waiting)
@@ -141,8 +142,8 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     )
     policy = guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow)
 
-    gate = _edge(app, settings, requests)
-    app.register_blueprint(health.blueprint(Readiness(engine, settings.data_dir, lambda: app.stopping)))
+    pen, tally = Pen(), RequestTally()
+    gate = _edge(app, settings, requests, pen, tally)
     app.register_blueprint(reference.blueprint(settings.public_url))
     app.register_blueprint(lease.blueprint(gate, leases))
     notices: Notices = {
@@ -158,21 +159,73 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     origins = Origins([settings.public_url, *settings.allowed_origins])
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
 
-    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases, claims)
+    people = _people(app, settings, engine)
+    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases, claims, people)
     desk = _desk(hub, clock, deadlines, handoffs, leases, feeds)
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
     app.on_stop(hub.stop)
-    _start_sweeps(app, settings, engine, failpoints)
-    _start_webhooks(app, settings, engine, hub, policy)
+    sweeper = _start_sweeps(app, settings, engine, failpoints)
+    sender = _start_webhooks(app, settings, engine, hub, policy)
+    _seeing(app, settings, gate, engine, hub, seats, _Counts(tally, pen, sweeper, sender))
+    _open_admin_socket(app, settings, people, sweeper, engine)
     app.on_close(requests.give_back)
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
     return app
 
 
-def _edge(app: Application, settings: Settings, requests: DailyLimit) -> Edge:
-    edge.install(app, RequestLog(settings.log_format, settings.log_level, Pen().write))
+class _Counts(NamedTuple):
+    """What counts on its own account, for the metrics."""
+
+    tally: RequestTally
+    pen: Pen
+    sweeper: Sweeper
+    sender: WebhookSender
+
+
+def _seeing(
+    app: Application, settings: Settings, gate: Edge, engine: Engine, hub: Hub, seats: Seats, counts: _Counts
+) -> None:
+    """Health, readiness and metrics."""
+    ready = Readiness(engine, settings.data_dir, lambda: app.stopping)
+    app.register_blueprint(health.blueprint(ready))
+    sources = Sources(
+        about={"version": __version__, "engine": "sqlite" if settings.is_sqlite else "postgresql"},
+        limits=_limits(settings),
+        tally=counts.tally,
+        store=engine,
+        seats=lambda: seats.taken_for,
+        wakes=hub.wakes,
+        sweeps=counts.sweeper,
+        webhooks=lambda: counts.sender.results,
+        webhooks_under_way=counts.sender.under_way,
+        log_dropped=lambda: counts.pen.dropped,
+        ready=ready.checks,
+    )
+    app.register_blueprint(metrics.blueprint(gate, sources, workers=settings.workers))
+
+
+def _open_admin_socket(app: Application, settings: Settings, people: People, sweeper: Sweeper, engine: Engine) -> None:
+    """Where only this process may open the store, the command line asks it."""
+    if isinstance(engine, SqliteEngine):
+        known = verbs.verbs(people) | verbs.sweep_verb(sweeper.sweep) | verbs.backup_verb(engine.backup)
+        admin = AdminSocket(settings.data_dir, known)
+        app.on_stop(admin.stop)
+
+
+def _limits(settings: Settings) -> dict[str, float]:
+    """The limits in force, for the metrics."""
+    return {
+        "requests_per_day": settings.limit_requests_per_day,
+        "handoffs_per_day": settings.limit_handoffs_per_day,
+        "live_handoffs": settings.limit_live_handoffs,
+        "waiters": settings.limit_waiters,
+    }
+
+
+def _edge(app: Application, settings: Settings, requests: DailyLimit, pen: Pen, tally: RequestTally) -> Edge:
+    edge.install(app, RequestLog(settings.log_format, settings.log_level, pen.write), tally)
     policy = AddressPolicy(settings.limits, settings.trusted_proxies)
     return Edge(requests, policy, body_deadline_seconds=settings.body_deadline_seconds)
 
@@ -199,8 +252,8 @@ def _dashboard(
     handoffs: Handoffs,
     leases: Leases,
     claims: Claims,
+    people: People,
 ) -> Feeds:
-    people = _people(app, settings, engine)
     front = Gate(settings, gate, people, origins, clock)
     app.register_blueprint(
         dashboard.blueprint(front, Overview(engine), handoffs, leases, claims, Audit(engine), engine.report)
@@ -209,13 +262,10 @@ def _dashboard(
 
 
 def _people(app: Application, settings: Settings, engine: Engine) -> People:
-    """Those who may sign in; with the admin socket where only this process may open the store, and the first link."""
+    """Those who may sign in, and the first link where nobody may yet."""
     passwords = OnAThread()
     app.on_close(passwords.close)
     people = People(engine, passwords)
-    if settings.is_sqlite:
-        admin = AdminSocket(settings.data_dir, verbs.verbs(people))
-        app.on_stop(admin.stop)
     first = FirstLink(people, settings.public_url)
     first.start()
     app.on_stop(first.stop)
@@ -261,18 +311,20 @@ def _receipts(settings: Settings) -> Receipts:
         raise StartRefused(f"FENCEPOST_RECEIPT_KEY_FILE: {file} cannot be read.") from None
 
 
-def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> None:
-    sweeper = Sweeper(
-        Sweep(engine, [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES, SESSIONS], failpoints), settings.sweep_seconds
-    )
+def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> Sweeper:
+    sweeper = Sweeper(Sweep(engine, EVERY_CHORE, failpoints), settings.sweep_seconds)
     sweeper.start()
     app.on_stop(sweeper.stop)
+    return sweeper
 
 
-def _start_webhooks(app: Application, settings: Settings, engine: Engine, hub: Hub, policy: guard.Policy) -> None:
+def _start_webhooks(
+    app: Application, settings: Settings, engine: Engine, hub: Hub, policy: guard.Policy
+) -> WebhookSender:
     names = Names()
     webhook = Webhook(policy=policy, lookup=names, server_keys=[settings.secret_key.encode()])
     sender = WebhookSender(Outbox(engine), webhook.send, hub)
     sender.start()
     app.on_close(sender.stop)
     app.on_close(names.close)
+    return sender

@@ -69,10 +69,10 @@ class AdminSocket:
             stream.write(json.dumps(said).encode("ascii") + b"\n")
 
 
-def ask(folder: Path, asked: Mapping[str, Any]) -> Answer:
+def ask(folder: Path, asked: Mapping[str, Any], *, patience_seconds: float = _PATIENCE_SECONDS) -> Answer:
     """Ask the server that serves this data folder. Raises NobodyServes."""
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
-        connection.settimeout(_PATIENCE_SECONDS)
+        connection.settimeout(patience_seconds)
         try:
             with _short_name(folder) as name:
                 connection.connect(name)

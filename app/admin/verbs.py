@@ -5,6 +5,7 @@ An answer is `{"ok": true, …}` or `{"ok": false, "error": sentence}`.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from app.core.instants import seconds_down
@@ -38,6 +39,29 @@ def verbs(people: People) -> dict[str, Verb]:
         return {"ok": True} if people.remove(name) else _refused(f"There is nobody of the name {name!a}.")
 
     return {"operator add": add, "operator list": everybody, "operator remove": remove}
+
+
+def sweep_verb(sweep: Callable[[], Mapping[str, int]]) -> dict[str, Verb]:
+    """`sweep` removes what is over and says how many rows of each kind."""
+    return {"sweep": lambda _: {"ok": True, "removed": dict(sweep())}}
+
+
+def backup_verb(backup: Callable[[Path], None]) -> dict[str, Verb]:
+    """`backup` writes a copy to a file that is not there yet."""
+
+    def backed_up(asked: Mapping[str, Any]) -> Answer:
+        file = Path(str(asked.get("file", "")))
+        if not file.is_absolute():
+            return _refused("The file of a backup must be named by its whole path.")
+        try:
+            backup(file)
+        except FileExistsError:
+            return _refused(f"{file} is there already; nothing was overwritten.")
+        except OSError as fault:
+            return _refused(f"The backup could not be written: {fault}.")
+        return {"ok": True}
+
+    return {"backup": backed_up}
 
 
 def answer(known: Mapping[str, Verb], asked: object) -> Answer:

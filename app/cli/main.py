@@ -46,6 +46,26 @@ def _parser() -> argparse.ArgumentParser:
     settings.set_defaults(run=_settings)
     rotate = verbs.add_parser("rotate-receipt-key", help="put a new signing key into FENCEPOST_RECEIPT_KEY_FILE")
     rotate.set_defaults(run=_rotate_receipt_key)
+    backup = verbs.add_parser("backup", help="copy the SQLite database, beside a running server or without one")
+    backup.add_argument("file", nargs="?", metavar="FILE", help="where to; default: a new file in FENCEPOST_BACKUP_DIR")
+    backup.set_defaults(run=_backup)
+    restore = verbs.add_parser("restore", help="put a backup in place of a database that is not there")
+    restore.add_argument("file", metavar="FILE")
+    restore.add_argument(
+        "--without-log",
+        action="store_true",
+        help="take in a file that was copied while it was served",
+    )
+    restore.add_argument(
+        "--above-epoch",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the highest epoch its fences ever had",
+    )
+    restore.set_defaults(run=_restore)
+    sweep = verbs.add_parser("sweep", help="remove what is over now, instead of at the next interval")
+    sweep.set_defaults(run=_sweep)
     operator = verbs.add_parser("operator", help="say who may sign in to the dashboard")
     add_parsers(operator)
     operator.set_defaults(run=_operator)
@@ -89,6 +109,34 @@ def _rotate_receipt_key(_: argparse.Namespace) -> int:
 
     settings = prepared(load())
     _say(f"The signing key is {rotate_receipt_key(settings)} once every node has this file and was restarted.")
+    return 0
+
+
+def _backup(given: argparse.Namespace) -> int:
+    from app.cli.backup import backup
+    from app.serving.prepare import prepared
+
+    for line in backup(prepared(load()), given.file):
+        _say(line)
+    return 0
+
+
+def _restore(given: argparse.Namespace) -> int:
+    from app.cli.backup import restore
+    from app.serving.prepare import prepared
+
+    settings = prepared(load())
+    for line in restore(settings, given.file, without_log=given.without_log, above_epoch=given.above_epoch):
+        _say(line)
+    return 0
+
+
+def _sweep(_: argparse.Namespace) -> int:
+    from app.cli.reach import A_DAY_SECONDS, done
+    from app.serving.prepare import prepared
+
+    removed = done(prepared(load()), {"verb": "sweep"}, patience_seconds=A_DAY_SECONDS)["removed"]
+    _say("Swept " + ", ".join(f"{count} {kind}" for kind, count in removed.items()) + ".")
     return 0
 
 

@@ -2,7 +2,8 @@
 
 from app.settings import Settings
 from app.storage.migrate import migrate, postgres_engine, sqlite_engine
-from app.storage.sqlite_file import FileLock, refuse_network_filesystem
+from app.storage.sqlite_custody import inspect, leave
+from app.storage.sqlite_file import FileLock, connect_writer, refuse_network_filesystem
 
 
 def migrate_database(settings: Settings) -> tuple[str, str]:
@@ -13,8 +14,14 @@ def migrate_database(settings: Settings) -> tuple[str, str]:
     refuse_network_filesystem(settings.sqlite_file.parent)
     lock = FileLock(settings.sqlite_file)
     try:
-        before, after = migrate(sqlite_engine(settings.sqlite_file))
-        settings.sqlite_file.chmod(0o600)
+        inspect(settings.sqlite_file, lock.note)
+        connection = connect_writer(settings.sqlite_file)  # held meanwhile, so that the log does not go before its time
+        try:
+            before, after = migrate(sqlite_engine(settings.sqlite_file))
+            settings.sqlite_file.chmod(0o600)
+        finally:
+            leave(connection)
+            connection.close()
     finally:
         lock.release()
     return before, after

@@ -17,6 +17,9 @@ from typing import Self
 import gevent
 from gevent.event import Event
 
+from app.clock import monotonic
+from app.spread import Spread
+
 
 class Ticket:
     """A place among the listeners of some topics. Use it as a context manager."""
@@ -25,6 +28,7 @@ class Ticket:
         self._hub = hub
         self._topics = set(topics)
         self._rung = Event()
+        self._rung_at: float | None = None
         self.has_seen_commit = False
         """Whether this process committed to one of the topics while it listened."""
 
@@ -43,6 +47,8 @@ class Ticket:
 
     def ring(self) -> None:
         """Say that there may be something to see."""
+        if self._rung_at is None:
+            self._rung_at = monotonic()
         self._rung.set()
 
     def wait(self, timeout_seconds: float) -> bool:
@@ -52,7 +58,11 @@ class Ticket:
         """
         if self._hub.stopping:
             return True
+        slept = not self._rung.is_set()
         rung = bool(self._rung.wait(max(0.0, timeout_seconds)))
+        if self._rung_at is not None and slept:
+            self._hub.wakes.note(monotonic() - self._rung_at)
+        self._rung_at = None
         self._rung.clear()
         return rung
 
@@ -64,6 +74,8 @@ class Hub:
         self._listeners: dict[str, set[Callable[[], None]]] = {}
         self._witnesses: dict[str, set[Ticket]] = {}
         self.stopping = False
+        self.wakes = Spread()
+        """Seconds from a signal to the moment at which a sleeping caller went on."""
 
     def listen(self, *topics: str) -> Ticket:
         """A ticket for these topics; it listens while its context is open."""

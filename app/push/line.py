@@ -15,6 +15,7 @@ from typing import Literal, Self
 
 from gevent.event import Event
 
+from app.clock import monotonic
 from app.push.hub import Hub
 
 Woken = Literal["look", "time", "gone", "stopping"]
@@ -29,6 +30,7 @@ class Place:
         self._lines = lines
         self._topic = topic
         self._woken = Event()
+        self._woken_at: float | None = None
         self.identity = identity
         self.is_open = is_open
 
@@ -43,6 +45,8 @@ class Place:
 
     def wake(self) -> None:
         """Say that there may be something to see."""
+        if self._woken_at is None:
+            self._woken_at = monotonic()
         self._woken.set()
 
     def is_first(self) -> bool:
@@ -53,7 +57,11 @@ class Place:
         """Sleep until woken or the time is up (monotonic seconds)."""
         if self._lines.is_stopping():
             return "stopping"
+        slept = not self._woken.is_set()
         rung = self._woken.wait(max(0.0, timeout_seconds))
+        if self._woken_at is not None and slept:
+            self._lines.note_wake(monotonic() - self._woken_at)
+        self._woken_at = None
         self._woken.clear()
         if self._lines.is_stopping():
             return "stopping"
@@ -93,6 +101,10 @@ class Lines:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._lines: dict[str, _Line] = {}
+
+    def note_wake(self, seconds: float) -> None:
+        """Count how long a sleeping caller took to go on after it was woken."""
+        self._hub.wakes.note(seconds)
 
     def is_stopping(self) -> bool:
         """Whether the server is going away."""

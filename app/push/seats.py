@@ -6,6 +6,9 @@ come back, before it has taken anything (gunicorn #2585: idle connections starvi
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
+
+Use = Literal["wait", "socket"]
 
 
 class Full(Exception):
@@ -20,14 +23,17 @@ class Seats:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.taken = 0
+        self.taken_for: dict[str, int] = {"wait": 0, "socket": 0}
 
     @contextmanager
-    def seat(self) -> Iterator[None]:
+    def seat(self, use: Use = "wait") -> Iterator[None]:
         """Sit for the length of the block. Raises Full at once when none is free."""
         if self.taken >= self.limit:
             raise Full
         self.taken += 1
+        self.taken_for[use] += 1
         try:
             yield
         finally:
             self.taken -= 1
+            self.taken_for[use] -= 1

@@ -30,6 +30,7 @@ CLAIMS = Chore("claims", sweep_claims.ended_claims, sweep_claims.drop_claims)
 NAMESPACES = Chore("namespaces", sweep_claims.abandoned_namespaces, sweep_claims.drop_namespaces)
 NOTICES = Chore("notices", outbox.lapsed, outbox.drop)
 SESSIONS = Chore("sessions", person.lapsed_sessions, person.drop_sessions)
+EVERY_CHORE = [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES, SESSIONS]
 
 
 class Sweep:

@@ -5,10 +5,11 @@ operation rang are signalled between the two. `read` looks without locks. The da
 clock of the embedded engine, is read inside: time is a part of what the store knows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
+from app.spread import Spread
 from app.storage.statement import Row, Statement, Value
 
 T = TypeVar("T")
@@ -118,6 +119,11 @@ class Engine(Protocol):
 
     def read(self, query: Callable[[Reader], T]) -> T:
         """Run a query against committed state. Raises Unavailable."""
+        ...
+
+    @property
+    def spreads(self) -> Mapping[str, Spread]:
+        """`commit_seconds`: how long commits took; `group_size`: how many operations were committed together."""
         ...
 
     def report(self) -> dict[str, object]:

@@ -14,6 +14,11 @@ EPOCH = "epoch"
 FENCE_COUNT = "fence_count"
 CLOCK_MARK = "clock_mark"
 IDENTITY = "identity"
+# Of the embedded engine's file, see sqlite_custody.py.
+STATE = "state"
+SESSION = "session"
+BEFORE = "session_before"
+SETTLED = "session_settled"
 
 numbers = Statement(select(meta.c.name, meta.c.number))
 put = Statement(insert(meta).values(name=bindparam("named"), number=bindparam("value")))

@@ -49,7 +49,7 @@ def migrate(engine: Engine, target: str = NEWEST) -> list[str]:
         if connection.dialect.name == "postgresql":
             _lock_row(connection)
         before = _revision(connection)
-        _refuse_newer(before)
+        refuse_newer(before)
         if _index(before) != _index(target):
             _walk(connection, target, is_up=_index(before) < _index(target))
         return [before, _revision(connection)]
@@ -81,7 +81,8 @@ def _index(revision: str) -> int:
     return len(chain) - 1 if revision == NEWEST else chain.index(revision)
 
 
-def _refuse_newer(revision: str) -> None:
+def refuse_newer(revision: str) -> None:
+    """Raise SchemaTooNew for a revision that this code does not know."""
     if revision not in _chain():
         raise SchemaTooNew(
             f"The database has schema {revision}, which this release does not know (it knows up to "

@@ -5,7 +5,7 @@ sent has done nothing, and the operation simply runs again. One that is lost at 
 it is read back (postgres_commit.py) before anybody is answered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import gevent
@@ -13,6 +13,7 @@ import psycopg
 from psycopg import errors
 
 from app.clock import DatabaseClock, monotonic
+from app.spread import Spread
 from app.storage import postgres_commit
 from app.storage.engine import Reader, Transaction, Unavailable
 from app.storage.postgres_pool import Anyone, Lent, Pool
@@ -68,6 +69,7 @@ class PostgresEngine:
         self._away: str | None = None
         self.trips = 0
         """Round trips to the database so far."""
+        self.spreads: Mapping[str, Spread] = {"commit_seconds": Spread()}
         self.read(lambda reader: reader.now())
 
     def run(self, operation: Callable[[Transaction], T], *, urgent: bool = False) -> T:
@@ -169,8 +171,10 @@ class PostgresEngine:
 
     def _commit(self, tx: PostgresTransaction) -> Lent | None:
         """Commit; the connection if it was lost over that, so that nobody knows yet."""
+        began = monotonic()
         try:
             tx.commit()
+            self.spreads["commit_seconds"].note(monotonic() - began)
         except _COLLIDED as fault:
             tx.roll_back()
             raise _RunAgain(_said(fault)) from None

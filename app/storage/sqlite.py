@@ -7,19 +7,20 @@ write and checkpoint at once.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from app.clock import Clock
-from app.storage import meta
+from app.spread import Spread
+from app.storage import meta, sqlite_custody
 from app.storage.engine import Reader, Transaction
 from app.storage.lane import Lane, start_thread
 from app.storage.migrate import migrate, sqlite_engine
 from app.storage.sqlite_file import FileLock, connect_reader, connect_writer, refuse_network_filesystem, sync_folder
 from app.storage.sqlite_reads import serve_reads
-from app.storage.sqlite_writer import LARGE_WAL, Work, Writer
+from app.storage.sqlite_writer import LARGE_WAL, CopyBroken, Work, Writer
 from app.testmode import Failpoints
 from app.tokens import random_bytes
 
@@ -69,10 +70,8 @@ class SqliteEngine:
         self._path = path
         self._lock = FileLock(path, wait_seconds=lock_wait_seconds)
         try:
-            migrate(sqlite_engine(path))
-            path.chmod(0o600)
-            connection = connect_writer(path)
-            _begin(connection, clock)
+            sqlite_custody.inspect(path, self._lock.note)
+            connection = _opened(path, self._lock, clock)
         except BaseException:
             self._lock.release()
             raise
@@ -102,6 +101,11 @@ class SqliteEngine:
         value: T = self._reads.ask(query)
         return value
 
+    @property
+    def spreads(self) -> Mapping[str, Spread]:
+        """As the port says."""
+        return self._writer.spreads
+
     def report(self) -> dict[str, object]:
         """As the port says."""
         return {
@@ -117,13 +121,18 @@ class SqliteEngine:
     def backup(self, target: Path) -> None:
         """Write a consistent copy to `target`, a file that is not there yet. Requests are served meanwhile.
 
-        The copy stands under another name until it is whole and synced. Raises FileExistsError.
+        The copy stands under another name until it is whole and synced, and says of itself that it is a backup. Raises
+        FileExistsError, another OSError, or Unavailable.
         """
         if target.exists():
             raise FileExistsError(f"{target} is there already")
         part = target.with_name(target.name + ".part")
         part.unlink(missing_ok=True)
-        self._writes.ask_apart(lambda transaction: self._writer.copy(part), _COPY_SECONDS)
+        try:
+            self._writes.ask_apart(lambda transaction: self._writer.copy(part), _COPY_SECONDS)
+        except (sqlite3.Error, CopyBroken) as fault:
+            part.unlink(missing_ok=True)
+            raise OSError(f"SQLite: {fault}") from fault
         part.chmod(0o600)
         part.rename(target)
         sync_folder(target.parent)
@@ -150,6 +159,21 @@ class SqliteEngine:
         if self._writer.figures.wal_bytes > LARGE_WAL:
             problems.append(f"the write-ahead log has {self._writer.figures.wal_bytes} bytes: a reader holds it")
         return problems
+
+
+def _opened(path: Path, lock: FileLock, clock: BeginningClock) -> sqlite3.Connection:
+    """The writer's connection to a file that is migrated and marked as served."""
+    connection = connect_writer(path)
+    try:
+        path.chmod(0o600)
+        migrate(sqlite_engine(path))
+        _begin(connection, clock)
+        sqlite_custody.take(connection, lock)
+    except BaseException:
+        sqlite_custody.leave(connection)
+        connection.close()
+        raise
+    return connection
 
 
 def _begin(connection: sqlite3.Connection, clock: BeginningClock) -> None:

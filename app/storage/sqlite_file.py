@@ -43,15 +43,27 @@ class FileLock:
         deadline = monotonic() + wait_seconds
         while not self._try():
             if monotonic() >= deadline:
-                holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+                holder = self._read().partition(" ")[0] or "unknown"
                 os.close(self._descriptor)
                 raise DatabaseRefused(
                     f"Another process (pid {holder}) serves {database}, and a SQLite database has one server "
                     "process: stop that one, choose another data folder, or use PostgreSQL."
                 )
             native_sleep(_POLL_SECONDS)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, str(os.getpid()).encode("ascii"), 0)
+        self.note = self._read().partition(" ")[2]
+        """What stands in the lock file beside the holder: what the last one wanted the next to know."""
+        self.write(self.note)
+
+    def write(self, note: str) -> None:
+        """Leave a note for the next holder."""
+        text = f"{os.getpid()} {note}".encode("ascii")
+        os.pwrite(self._descriptor, text, 0)
+        os.ftruncate(self._descriptor, len(text))
+        os.fsync(self._descriptor)
+        self.note = note
+
+    def _read(self) -> str:
+        return os.pread(self._descriptor, 200, 0).decode("ascii", "replace").strip()
 
     def _try(self) -> bool:
         try:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.clock import Clock, monotonic
+from app.spread import SIZES, Spread
+from app.storage import sqlite_custody
 from app.storage.engine import Transaction
 from app.storage.lane import DONE, Call, Lane
 from app.storage.sqlite_transaction import SqliteTransaction
@@ -48,8 +50,8 @@ class Figures:
     wal_bytes: int = 0
 
 
-class DatabaseBroken(Exception):
-    """The file cannot be trusted any more; the message says why."""
+class CopyBroken(Exception):
+    """A copy was given up, because the store closes or cannot be trusted any more; the message says why."""
 
 
 class Writer:
@@ -74,6 +76,7 @@ class Writer:
         self._apart: deque[Call[Work]] = deque()
         self._is_closing = False
         self.figures = Figures()
+        self.spreads = {"commit_seconds": Spread(), "group_size": Spread(SIZES)}
         self.broken: str | None = None
 
     def serve(self) -> None:
@@ -104,7 +107,7 @@ class Writer:
         self._connection.execute("BEGIN IMMEDIATE")
         self._transaction.save_marks()
         self._connection.execute("COMMIT")
-        self._checkpoint("TRUNCATE")
+        sqlite_custody.leave(self._connection)
         self._connection.close()
 
     def copy(self, target: Path) -> None:
@@ -112,13 +115,14 @@ class Writer:
         destination = sqlite3.connect(target, isolation_level=None)
         try:
             self._connection.backup(destination, pages=_PAGES_PER_COPY_STEP, progress=self._serve_between_steps)
+            sqlite_custody.mark_as_backup(destination)
         finally:
             destination.close()
 
     def _serve_between_steps(self, status: int, remaining: int, total: int) -> None:
         self._turn(self._lane.take_group(_MOST_IN_A_GROUP, 0.0))
-        if self.broken is not None:
-            raise DatabaseBroken(self.broken)
+        if self._lane.refusal is not None:
+            raise CopyBroken(self._lane.refusal)
 
     def _run_apart(self, call: Call[Work]) -> None:
         try:
@@ -162,7 +166,11 @@ class Writer:
                 self._transaction.save_marks()
             self._failpoints.at("before-commit")
             committing = True
+            began = monotonic()
             self._connection.execute("COMMIT")
+            if has_changed:
+                self.spreads["commit_seconds"].note(monotonic() - began)
+                self.spreads["group_size"].note(len(calls))
         except BaseException as fault:  # noqa: BLE001 -- it belongs to a caller, who raises it
             return self._undo(calls, culprit, fault, committing)
         if has_changed:

@@ -23,6 +23,7 @@ from app.services.ports import HungUp, Unavailable
 from app.web import address, body
 from app.web.connection import Connection
 from app.web.log import RequestLog
+from app.web.tally import RequestTally
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.reply import Refused, Reply, refusal
@@ -215,8 +216,12 @@ def send(status: int, content: bytes, more: Mapping[str, str], outcome: str) -> 
     return Response(content, status, list(headers.items()))
 
 
-def install(app: Flask, log: RequestLog) -> None:
-    """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request."""
+def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> None:
+    """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request.
+
+    Each is also counted in `tally`.
+    """
+    counted = RequestTally() if tally is None else tally
 
     serve = app.wsgi_app
 
@@ -226,13 +231,17 @@ def install(app: Flask, log: RequestLog) -> None:
 
     def note(response: Response) -> Response:
         here, asked = g._get_current_object(), _bare(request)  # each use of a proxy looks it up anew
+        route = asked.url_rule.rule if asked.url_rule is not None else "unknown"
+        outcome = here.get("outcome", "ok")
+        seconds = monotonic() - asked.environ[_BEGAN]
+        counted.note(asked.method, route, response.status_code, outcome, seconds)
         log.request(
             request_id=request_id(),
             method=asked.method,
-            route=asked.url_rule.rule if asked.url_rule is not None else "unknown",
+            route=route,
             status=response.status_code,
-            outcome=here.get("outcome", "ok"),
-            seconds=monotonic() - asked.environ[_BEGAN],
+            outcome=outcome,
+            seconds=seconds,
             subject=here.get("subject", ""),
         )
         return response

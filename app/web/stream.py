@@ -45,7 +45,7 @@ class Gate:
             return answer
         g.rights = _rights(request.environ, arguments.get("handoff_id"))
         try:
-            with self._seats.seat():
+            with self._seats.seat("socket"):
                 show_guarded_socket(self._desk.pace.patience)
                 response = view(**arguments)
         except Full as full:
