@@ -68,6 +68,11 @@ def is_well_formed(kind: Kind, token: str) -> bool:
     return _SHAPES[kind].fullmatch(token) is not None and len(set(token[-_BODY_LENGTH:])) >= _LEAST_DISTINCT
 
 
+def is_token(text: str) -> bool:
+    """Whether a text has the shape of a secret of any kind."""
+    return any(shape.fullmatch(text) for shape in _SHAPES.values())
+
+
 def digest(purpose: str, *parts: str) -> bytes:
     """SHA-256 of the parts, each with its length before it, under a purpose that separates domains. 32 bytes."""
     hasher = hashlib.sha256(b"fencepost:" + purpose.encode("ascii"))

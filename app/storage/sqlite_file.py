@@ -39,7 +39,12 @@ class FileLock:
 
     def __init__(self, database: Path, *, wait_seconds: float = 0.0) -> None:
         self._file = database.with_name(database.name + ".lock")
-        self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError:
+            raise DatabaseRefused(
+                f"{self._file} cannot be written by this user: give the data folder to it, with all that is in it."
+            ) from None
         deadline = monotonic() + wait_seconds
         while not self._try():
             if monotonic() >= deadline:

@@ -191,7 +191,8 @@ def request_id() -> str:
     known: str | None = here.get("request_id")
     if known is None:
         sent = request.environ.get("HTTP_X_REQUEST_ID") or ""
-        known = here.request_id = sent if _REQUEST_ID.fullmatch(sent) else tokens.mint_identifier()
+        is_decent = _REQUEST_ID.fullmatch(sent) and not tokens.is_token(sent)  # it goes into the log
+        known = here.request_id = sent if is_decent else tokens.mint_identifier()
     return known
 
 

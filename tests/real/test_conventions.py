@@ -199,6 +199,15 @@ def test_a_decent_request_id_comes_back(api, sent, kept) -> None:
     assert (answer.headers["x-request-id"] == sent) == kept
 
 
+def test_a_token_sent_as_a_request_id_by_mistake_is_not_taken_into_the_log(server, api) -> None:
+    token = api.lease("acquire", key=KEY + "id")["owner_token"]
+    assert api.post(STATUS, key=KEY, headers={"X-Request-Id": token}).headers["x-request-id"] != token
+    deadline = time.monotonic() + 10
+    while server.stdout.count("/lease/status") == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert token not in server.stdout + server.stderr
+
+
 def test_printed_instants_come_in_pairs_and_are_rounded_down(api) -> None:
     key = KEY + "pairs"
     before = time.time()

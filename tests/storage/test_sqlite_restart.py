@@ -150,3 +150,18 @@ def test_a_network_file_system_is_refused(tmp_path: Path) -> None:
     mounts.write_text("/dev/sda / ext4 rw 0 0\nsshfs /mnt fuse.sshfs rw 0 0\n", encoding="utf-8")
     assert filesystem_of(Path("/mnt/a"), mounts) == "fuse.sshfs"
     assert filesystem_of(Path("/mnta"), mounts) == "ext4"
+
+
+def test_a_data_folder_of_another_user_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """As root nothing is forbidden, so the start is made as nobody where this runs as root."""
+    (tmp_path / "fencepost.db.lock").touch(mode=0o400)
+    tmp_path.chmod(0o555)
+    program = (
+        "import os, sys; from pathlib import Path; from app.storage.sqlite_file import FileLock, DatabaseRefused\n"
+        "if os.geteuid() == 0:\n    os.chown(sys.argv[1] + '/fencepost.db.lock', 0, 0); os.chdir(sys.argv[1])\n"
+        "    os.setuid(65534)\nelse:\n    os.chdir(sys.argv[1])\n"
+        "try:\n    FileLock(Path('fencepost.db'))\nexcept DatabaseRefused as refused:\n    print(refused)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("fencepost.db.lock cannot be written by this user")
