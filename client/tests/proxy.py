@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -125,10 +125,11 @@ class FaultyProxy(Listener):
 
     FAULTS = ("drop", "lost", "reset", "delay", "twice", "later", "half", "busy")
 
-    def __init__(self, port: int, seed: int, rate: float = 0.5) -> None:
+    def __init__(self, port: int, seed: int, rate: float = 0.5, faults: Sequence[str] = FAULTS) -> None:
         super().__init__(port)
+        self._faults = faults
         self._dice = random.Random(seed)
-        self._rate = rate
+        self.rate = rate
         self.done: Counter[str] = Counter()
 
     def serve(self, caller: socket.socket) -> None:
@@ -145,7 +146,7 @@ class FaultyProxy(Listener):
     def _treat(self, caller: socket.socket, server: http.client.HTTPConnection, request: "_Request") -> bool:
         """One request; whether the connection goes on."""
         with self._lock:
-            fault = self._dice.choice(self.FAULTS) if self._dice.random() < self._rate else "pass"
+            fault = self._dice.choice(self._faults) if self._dice.random() < self.rate else "pass"
             pause = self._dice.uniform(0, 0.05)
             self.done[fault] += 1
         if fault == "lost":

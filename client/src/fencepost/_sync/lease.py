@@ -24,6 +24,8 @@ from fencepost.outcomes import AcquireOutcome, Granted, Held, Lost
 _log = logging.getLogger("fencepost")
 _RELEASE_SECONDS = 2.0
 _EARLY_SECONDS = 1.0
+_TOKENS_TRIED = 3
+"""A grant whose answers were all lost may be over when one comes through; then we begin anew with another token."""
 
 
 class Leases:
@@ -48,15 +50,12 @@ class Leases:
         The same owner token goes with every attempt, so that a lost answer never locks the caller out. Nothing is
         renewed: whoever acquires this way renews, releases or completes by the owner token.
         """
-        outcome, _ = self.ask(
-            key,
-            namespace=namespace,
-            ttl=ttl,
-            wait=wait,
-            fingerprint=fingerprint,
-            holder=holder,
-            owner_token=owner_token or keys.mint_owner_token(),
-        )
+        given = {"namespace": namespace, "fingerprint": fingerprint, "holder": holder}
+        for _ in range(_TOKENS_TRIED):
+            token = owner_token or keys.mint_owner_token()
+            outcome, _ = self.ask(key, wait=wait, ttl=ttl, owner_token=token, **given)
+            if owner_token or not isinstance(outcome, Lost):
+                break
         return outcome
 
     def ask(self, key: str, *, wait: float, ttl: int, **given: Any) -> tuple[AcquireOutcome, float]:
@@ -130,10 +129,10 @@ class Lease:
         self._renewals = renewals
         self._namespace = namespace
         self._wait = wait
-        self._given = {"fingerprint": fingerprint, "holder": holder, "owner_token": ""}
+        self._given = {"fingerprint": fingerprint, "holder": holder}
         self._ttl = ttl
         self._raise_if_lost = raise_if_lost
-        self._owner_token = self._given["owner_token"] = keys.mint_owner_token()
+        self._owner_token = keys.mint_owner_token()
         self._process = os.getpid()
         self._is_entered = False
         self._granted: Granted | None = None
@@ -254,9 +253,12 @@ class Lease:
 
     def _acquire(self) -> tuple[Granted, Certainty]:
         """Raises NotGranted, LeaseLost."""
-        outcome, sent_at = self._leases.ask(
-            self.key, wait=self._wait, ttl=self._ttl, namespace=self._namespace, **self._given
-        )
+        for _ in range(_TOKENS_TRIED):
+            given = {**self._given, "namespace": self._namespace, "owner_token": self._owner_token}
+            outcome, sent_at = self._leases.ask(self.key, wait=self._wait, ttl=self._ttl, **given)
+            if not isinstance(outcome, Lost):
+                break
+            self._owner_token = keys.mint_owner_token()
         if not isinstance(outcome, Granted):
             raise NotGranted(outcome)
         certainty = Certainty(sent_at, outcome.ttl_seconds)

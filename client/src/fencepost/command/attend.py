@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -61,14 +62,18 @@ class Attended:
     def run(self) -> Ending:
         """Start it, attend to it, and see that all of its group is gone. Raises OSError when it cannot be started."""
         guard = _Guardian(self._grace)
+        child: subprocess.Popen[bytes] | None = None
         try:
-            child = self._start(guard.ear)
-            guard.group = child.pid
-            tee = _Tee(child) if self._captures else None
-            with _passing_on(child.pid) as woken:
-                code = self._attend(child, guard, woken)
-            self._end_what_is_left(child.pid)
+            with _Signals() as signals:
+                self._tell_time(guard)
+                child = self._start(guard.ear)
+                guard.group = child.pid
+                signals.go_to(child.pid)
+                tee = _Tee(child) if self._captures else None
+                code = self._attend(child, guard, signals.woken)
         finally:
+            if child is not None:
+                self._end_what_is_left(child)
             self._take_terminal_back()
             was_ended = guard.quit()
         output, is_whole = tee.result() if tee else (b"", True)
@@ -107,13 +112,16 @@ class Attended:
                 code = os.waitstatus_to_exitcode(status)
                 child.returncode = code
                 return code if code >= 0 else 128 - code
-            if self._seconds_certain is not None:
-                guard.say(f"until {steady() + self._seconds_certain():.3f}")
+            self._tell_time(guard)
             if self._is_lost():
                 guard.say("lost")
             readable, _, _ = select.select([woken], [], [], _LOOK_SECONDS)
             if readable:
                 os.read(woken, 1024)
+
+    def _tell_time(self, guard: "_Guardian") -> None:
+        if self._seconds_certain is not None:
+            guard.say(f"until {steady() + self._seconds_certain():.3f}")
 
     def _stop_with(self, group: int) -> None:
         """The command was stopped, as by Ctrl-Z: stop too, so that the shell has the terminal, and go on together."""
@@ -126,10 +134,16 @@ class Attended:
                 os.tcsetpgrp(self._terminal, group)
             guardian.send(group, signal.SIGCONT)
 
-    def _end_what_is_left(self, group: int) -> None:
+    def _end_what_is_left(self, child: "subprocess.Popen[bytes]") -> None:
         """What the command left running in its group is guarded work too: end it before the lease is given up."""
-        if guardian.is_alive(group):
-            guardian.end(group, steady() + self._grace)
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            guardian.send(child.pid, number)
+        kill_at = steady() + self._grace
+        while guardian.is_alive(child.pid) and steady() < kill_at:
+            child.poll()  # a zombie of ours would count as alive
+            time.sleep(0.02)
+        guardian.send(child.pid, signal.SIGKILL)
+        child.wait()
 
     def _take_terminal_back(self) -> None:
         if self._terminal is not None:
@@ -224,29 +238,40 @@ class _Tee:
         return bytes(self._kept[:_LARGEST_OUTPUT]), len(self._kept) <= _LARGEST_OUTPUT
 
 
-@contextmanager
-def _passing_on(group: int) -> Iterator[int]:
-    """Signals go to the group; the file descriptor becomes readable at each."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    os.set_blocking(reading, False)
+class _Signals:
+    """While the block runs, signals go to the group; those that come before there is one are kept for it."""
 
-    def pass_on(number: int, _: FrameType | None) -> None:
-        guardian.send(group, number)
+    def __init__(self) -> None:
+        self._group: int | None = None
+        self._early: list[int] = []
 
-    numbers = [getattr(signal, name) for name in (*_PASSED_ON, "SIGCHLD") if hasattr(signal, name)]
-    wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    before = {
-        number: signal.signal(number, (lambda *_: None) if number == signal.SIGCHLD else pass_on) for number in numbers
-    }
-    try:
-        yield reading
-    finally:
-        for number, handler in before.items():
+    def __enter__(self) -> "_Signals":
+        self.woken, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        numbers = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+        self._before = {number: signal.signal(number, self._pass_on) for number in numbers}
+        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(wakeup_before)
-        os.close(reading)
-        os.close(writing)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self.woken)
+        os.close(self._writing)
+
+    def go_to(self, group: int) -> None:
+        """From now on, and all that came before."""
+        self._group = group
+        while self._early:
+            guardian.send(group, self._early.pop(0))
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        if self._group is None:
+            self._early.append(number)
+        else:
+            guardian.send(self._group, number)
 
 
 def _foreground_terminal() -> int | None:
