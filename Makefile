@@ -44,7 +44,7 @@ format: ## let ruff put the code in shape
 
 types: ## mypy, strict
 	@scripts/venv dev
-	@$(BIN)/mypy $(wildcard app wsgi.py client/src migrations bench tests)
+	@$(BIN)/mypy $(wildcard app wsgi.py client/src client/tests client/examples migrations bench tests)
 
 imports: ## import-linter: who may know whom
 	@scripts/venv dev
