@@ -1,6 +1,7 @@
 """Every console session of the documents is run against a server of its own and gives the printed answers."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ SESSIONS = [
 @pytest.mark.parametrize("document", SESSIONS)
 def test_the_session_gives_the_printed_answers(document: str, tmp_path: Path) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": programs, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     with RunningServer(test_mode=False) as server:
         keeps(disagreements(text, server.url, tmp_path, environment))
 
