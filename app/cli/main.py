@@ -1,6 +1,7 @@
 """The command line: `fencepost-server VERB`.
 
-Exit codes: 0 done or stopped, 2 wrong usage, 70 failed (starting again may help), 78 refused (it will not).
+Exit codes: 0 done or stopped, 1 the self-test found a fault, 2 wrong usage, 70 failed (starting again may help), 78
+refused (it will not).
 """
 
 import argparse
@@ -69,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     operator = verbs.add_parser("operator", help="say who may sign in to the dashboard")
     add_parsers(operator)
     operator.set_defaults(run=_operator)
+    check = verbs.add_parser("selftest", help="check a running installation from outside; leaves nothing behind")
+    check.add_argument("--against", metavar="URL", required=True, help="its public address")
+    check.set_defaults(run=_selftest)
     return parser
 
 
@@ -147,6 +151,16 @@ def _operator(given: argparse.Namespace) -> int:
     for line in run(prepared(load()), given):
         _say(line)
     return 0
+
+
+def _selftest(given: argparse.Namespace) -> int:
+    from app.cli.selftest import INSTALL, selftest
+
+    try:
+        return 0 if selftest(given.against, _say) else 1
+    except ImportError:
+        _say(f"fencepost-server: {INSTALL}", to_error=True)
+        return REFUSED
 
 
 def _settings(given: argparse.Namespace) -> int:
