@@ -130,7 +130,7 @@ def test_a_cancellation_from_outside_stays_one(url: str, ns: str) -> None:
     asyncio.run(main())
 
 
-def test_a_process_that_was_paused_past_its_ttl_learns_it_at_its_next_step(
+def test_whoever_was_paused_past_the_ttl_learns_it_at_the_next_step(
     server: RunningServer, ns: str, tmp_path: Path
 ) -> None:
     program = (

@@ -72,7 +72,7 @@ def _faults(fp: Any, ns: str) -> list[BaseException]:
     return found
 
 
-def test_no_process_of_the_command_shows_a_secret(server: RunningServer, tmp_path: Path, ns: str) -> None:
+def test_nothing_that_the_command_starts_shows_a_secret(server: RunningServer, tmp_path: Path, ns: str) -> None:
     env = environment(server.url, tmp_path, FENCEPOST_NAMESPACE=ns)
     log = tmp_path / "log"
     with log.open("wb") as out:
