@@ -161,7 +161,7 @@ class Conversation:
         while self._library.connected:
             self._flush()
             self._sleep()
-            closing = self._reason_to_close() or self._take_messages()
+            closing = self._take_messages() or self._reason_to_close()
             if closing is not None:
                 return closing
             self._beat()

@@ -133,6 +133,7 @@ class GuardedSocket:
         """Say that so many unread messages were taken, so that reading goes on."""
         self._taken += messages
         if self._room is not None and self._unread() < MOST_UNREAD:
+            self.last_byte_at = monotonic()  # the silence was ours
             self._room.set()
 
     def must_be_watched(self) -> bool:
