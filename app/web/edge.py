@@ -232,6 +232,9 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
 
     def note(response: Response) -> Response:
         here, asked = g._get_current_object(), _bare(request)  # each use of a proxy looks it up anew
+        if "X-Request-Id" not in response.headers:  # a page or a document that did not come through `send`
+            response.headers["X-Request-Id"] = request_id()
+            response.headers["X-Content-Type-Options"] = "nosniff"
         route = asked.url_rule.rule if asked.url_rule is not None else "unknown"
         outcome = here.get("outcome", "ok")
         seconds = monotonic() - asked.environ[_BEGAN]

@@ -103,3 +103,10 @@ def test_options_names_the_methods_and_has_the_headers_of_every_answer(server, p
         if path != "*":
             refused = api.send("PROPFIND", path)
             assert (refused.status, refused.headers["allow"]) == (405, methods)
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/llms.txt", "/metrics", "/readyz", "/", "/no/such"])
+def test_pages_and_documents_carry_the_request_id_too(server, path) -> None:
+    with Api(server.port) as api:
+        answer = api.get(path, {"X-Request-Id": "mine-1"})
+        assert (answer.headers["x-request-id"], answer.headers["x-content-type-options"]) == ("mine-1", "nosniff")
