@@ -23,6 +23,7 @@ test: ## every test but the long ones: browser and PostgreSQL included, nothing 
 	@scripts/venv dev
 	@scripts/need chromium postgresql
 	@scripts/mcp-clients
+	@scripts/axe
 	@$(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-long: ## the long suites: crash, fault and load runs
@@ -77,4 +78,4 @@ wheel: ## build the server's wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove what make made; data/ stays
-	rm -rf $(VENV) .venvs tests/mcp/node/node_modules build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venvs tests/mcp/node/node_modules tests/browser/node/node_modules build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -255,8 +255,9 @@ def _dashboard(
     people: People,
 ) -> Feeds:
     front = Gate(settings, gate, people, origins, clock)
+    views = Overview(engine)
     app.register_blueprint(
-        dashboard.blueprint(front, Overview(engine), handoffs, leases, claims, Audit(engine), engine.report)
+        dashboard.blueprint(front, views, handoffs, leases, claims, Audit(engine), engine.report, Outbox(engine))
     )
     return Feeds(people, front.cookie_name("fencepost_session"))
 

@@ -206,7 +206,7 @@ let isLive = false;
 let tries = 0;
 
 function connect() {
-  if (over || socket) return;
+  if (over || socket || feed === "poll") return;
   const target = location.origin.replace(/^http/, "ws") + "/services/v1/stream";
   try { socket = new WebSocket(target, ["fencepost.v1"]); } catch (fault) { socket = null; later(); return; }
   socket.addEventListener("open", () => {
@@ -243,7 +243,7 @@ function later() {
 
 function show() {
   if (!badge || !feed) return;
-  const state = over ? "over" : offlineSince ? "offline" : isLive ? "live" : tries < 3 ? "reconnecting" : "polling";
+  const state = over ? "over" : offlineSince ? "offline" : isLive ? "live" : feed !== "poll" && tries < 3 ? "reconnecting" : "polling";
   const text = state === "offline" ? `offline since ${offlineSince}` : SAY[state];
   if (badge.dataset.state !== state || badge.textContent !== text) {
     badge.dataset.state = state;
@@ -311,6 +311,18 @@ document.addEventListener("keydown", (event) => {
     if (choice) choice.focus();
   }
 });
+
+/* Nothing picked, nothing to move. */
+const bulk = byId("bulk");
+function countPicked() {
+  const count = document.querySelectorAll("input[name=pick]:checked").length;
+  byId("move-picked").disabled = count === 0;
+  byId("picked").textContent = count === 0 ? "Pick rows first." : `${count} picked.`;
+}
+if (bulk) {
+  document.addEventListener("change", (event) => { if (event.target.name === "pick") countPicked(); });
+  addEventListener("pageshow", countPicked);
+}
 
 /* A form is sent once: a second click finds the button asleep until the page is shown again. */
 document.addEventListener("submit", (event) => {

@@ -2,12 +2,13 @@
 
 from flask import Blueprint
 
-from app.dashboard import assets, claims, handoffs, leases, records, sign_in
+from app.dashboard import assets, bulk, claims, handoff, handoffs, leases, records, review, sign_in
 from app.dashboard.gate import Gate, Goto, Page, Visit
 from app.services.audit import Audit
 from app.services.claim import Claims
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
+from app.services.outbox import Outbox
 from app.services.overview import Overview
 
 
@@ -19,12 +20,16 @@ def blueprint(
     of_claims: Claims,
     audit: Audit,
     report: records.Report,
+    outbox: Outbox,
 ) -> Blueprint:
     """The pages from `/` on, and what they load."""
     routes = Blueprint("dashboard", __name__)
     assets.add_routes(routes)
     sign_in.add_routes(routes, gate)
     handoffs.add_routes(routes, gate, overview, of_handoffs)
+    bulk.add_routes(routes, gate, of_handoffs)
+    handoff.add_routes(routes, gate, of_handoffs, overview, outbox)
+    review.add_routes(routes, gate, of_handoffs)
     leases.add_routes(routes, gate, overview, of_leases)
     claims.add_routes(routes, gate, overview, of_claims)
     records.add_routes(routes, gate, audit, report)

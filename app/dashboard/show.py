@@ -33,6 +33,12 @@ def in_words(seconds: int) -> str:
     return "0 s"
 
 
+def iso_words(at: int) -> str:
+    """An instant (microseconds) in a sentence, with its zone."""
+    text = iso(at)
+    return f"{text[:10]} {text[11:19]} UTC"
+
+
 def when(at: int) -> Markup:
     """An instant (microseconds) as an element of time, with its zone."""
     text = iso(at)

@@ -62,7 +62,7 @@ class _Desk:
             outcome = SignInPaused(full.retry_after_seconds)
         match outcome:
             case SignedIn(token):
-                return Goto(next_path, (self._gate.session_cookie(token), Cookie(self._cookie, "", 0)))
+                return Goto(next_path, (Cookie(self._cookie, "", 0), self._gate.session_cookie(token)))
             case SignInRefused():
                 return self._page(visit, name, "Name or password is wrong.", 403, next_path=next_path)
             case SignInPaused(seconds):

@@ -7,6 +7,7 @@ from app import tokens
 from app.core import handoff as core
 from app.core.limits import Exhausted
 from app.core.machine import Machine
+from app.services import audit
 from app.services.handoff_reads import FEED, Look, find_as_party, look, owner_hash, receiver_hash, role_of, topic
 from app.services.handoff_waits import HandoffWaits, Waiter, WaitOutcome
 from app.services.limits import DailyLimit
@@ -163,8 +164,23 @@ class Handoffs:
     def move_as_operator(
         self, *, handoff_id: str, actor: str, to: str, expected: str, nonce: str | None, note: str | None
     ) -> MoveOutcome:
-        """The same for a person signed in to the dashboard, whose name goes into the history."""
+        """The same for a person signed in to the dashboard, whose name goes into the history and the audit."""
         wish = core.Wish("operator", expected, to, nonce, note, actor)
+
+        def operation(tx: Transaction) -> MoveOutcome:
+            record = storage.lock(tx, handoff_id)
+            outcome = core.NotFound() if record is None else self._move(tx, record, wish)
+            if isinstance(outcome, core.Moved) and not outcome.repeated:
+                audit.note(tx, actor=actor, action="handoff.move", subject=handoff_id, detail=f"{expected} to {to}")
+            return outcome
+
+        return self._engine.run(operation)
+
+    def move_as_reviewer(
+        self, *, handoff_id: str, role: core.Role, to: str, expected: str, nonce: str | None, note: str | None
+    ) -> MoveOutcome:
+        """The same for somebody who has shown the token of this role before: a handoff's tokens never change."""
+        wish = core.Wish(role, expected, to, nonce, note)
 
         def operation(tx: Transaction) -> MoveOutcome:
             record = storage.lock(tx, handoff_id)

@@ -69,7 +69,7 @@ class RunningServer:
             )
             self._command = [sys.executable, "-c", program]
         database = {"FENCEPOST_DATABASE_URL": shared_cluster().database()} if engine == "postgresql" else {}
-        self._environment = self._variables({**database, **_for(engine), **(environment or {})}, test_mode)
+        self.environment = self._variables({**database, **_for(engine), **(environment or {})}, test_mode)
         self.process: subprocess.Popen[bytes] | None = None
 
     def _variables(self, extra: Mapping[str, str | None], test_mode: bool) -> dict[str, str]:
@@ -111,7 +111,7 @@ class RunningServer:
         """Start it, and wait until it answers."""
         with self.stdout_file.open("ab") as out, self.stderr_file.open("ab") as err:
             self.process = subprocess.Popen(
-                self._command, cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                self._command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
         if await_answer:
             self.await_answer()
