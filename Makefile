@@ -21,7 +21,7 @@ run: ## install what is pinned, migrate, serve on http://127.0.0.1:8000 (PORT=, 
 
 test: ## every test but the long ones: browser and PostgreSQL included, nothing skipped
 	@scripts/venv dev
-	@scripts/need chromium postgresql
+	@scripts/need chromium postgresql nginx caddy prometheus systemd
 	@scripts/mcp-clients
 	@scripts/axe
 	@$(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile $(TESTS)

@@ -38,7 +38,7 @@ def gunicorn_settings(settings: Settings) -> dict[str, Any]:
         "proxy_protocol": "off",
         "accesslog": None,  # its lines hold paths and queries; ours are in app/web/log.py
         "errorlog": "-",
-        "loglevel": settings.log_level,
+        "loglevel": "warning",  # until our own form and level are on (log.py): at debug it would print its settings
         "proc_name": "fencepost-server",
     }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.tree import ROOT, plant, tracked
+from tests.real.server import RunningServer
 
 pytestmark = pytest.mark.real
 SHIPPED = ("migrations", "static", "templates")
@@ -50,3 +51,10 @@ def test_it_migrates_away_from_the_checkout(unpacked: Path, tmp_path: Path) -> N
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("The schema went from base to ")
+
+
+def test_it_serves_away_from_the_checkout(unpacked: Path) -> None:
+    with RunningServer(environment={"PYTHONPATH": str(unpacked)}) as server:
+        for path in ("/readyz", "/docs", "/llms.txt", "/openapi.json", "/metrics", "/sign-in"):
+            assert server.get(path)[0] == 200, path
+        assert server.terminate() == 0
