@@ -149,7 +149,7 @@ def test_a_sweep_on_demand_removes_what_is_over(start_server: Callable[..., Runn
         for n in range(3):
             assert api.post(f"{V1}/lease/acquire", namespace=NAMESPACE, key=f"k{n}", ttl_seconds=60).status == 201
     server.set_clock(30 * 86400)
-    variables = {name: value for name, value in server._environment.items() if name.startswith("FENCEPOST_")}
+    variables = {name: value for name, value in server.environment.items() if name.startswith("FENCEPOST_")}
     done = command(server.data_dir, "sweep", **variables)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Swept 3 leases, 0 handoffs")
