@@ -4,7 +4,7 @@
 branch and exceptions where it cannot go on.
 """
 
-from fencepost import errors, keys, refusals
+from fencepost import errors, keys, receipts, refusals
 from fencepost._async.client import AsyncClient
 from fencepost._async.handoff import AsyncHandoff
 from fencepost._async.lease import AsyncLease
@@ -65,5 +65,6 @@ __all__ = [
     "Unreachable",
     "errors",
     "keys",
+    "receipts",
     "refusals",
 ]

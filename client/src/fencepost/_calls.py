@@ -147,9 +147,10 @@ def claimed(answer: Answer, claim_token: str) -> ClaimOutcome:
                 recovered=body.get("recovered", False),
                 repeated=body.get("repeated", False),
                 namespace_token=body.get("namespace_token"),
+                answer=answer.content,
             )
         case 200, "duplicate":
-            return Duplicate(body["result"], body["has_result"], body["completed_at_timestamp"])
+            return Duplicate(body["result"], body["has_result"], body["completed_at_timestamp"], answer.content)
         case 200, "in_progress" | "held":
             return InProgress(body["retry_after"], leased=body["status"] == "in_progress")
         case 200, "conflict":

@@ -69,6 +69,18 @@ def canonical(value: Any) -> bytes:
     return _written(_plain(value)).encode("utf-8")
 
 
+def exact(members: dict[str, Any]) -> bytes:
+    """The canonical JSON of an answer, its text as it stands: for signatures over what somebody else wrote."""
+    return _written(_sorted(members)).encode("utf-8")
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        in_order = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be"))
+        return {name: _sorted(inner) for name, inner in in_order}
+    return [_sorted(inner) for inner in value] if isinstance(value, list) else value
+
+
 def _written(value: Any) -> str:
     """RFC 8785: members in the order of UTF-16, numbers as ECMAScript writes them."""
     if isinstance(value, dict):

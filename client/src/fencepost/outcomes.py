@@ -61,6 +61,8 @@ class Claimed:
     recovered: bool = False
     repeated: bool = False
     namespace_token: str | None = field(default=None, repr=False)
+    answer: bytes = field(default=b"", repr=False, compare=False)
+    """The answer as received, with its receipt (see fencepost.receipts); it holds tokens."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Duplicate:
     result: Any
     has_result: bool
     completed_at: int
+    answer: bytes = field(default=b"", repr=False, compare=False)
+    """The answer as received, with its receipt (see fencepost.receipts)."""
 
 
 @dataclass(frozen=True)

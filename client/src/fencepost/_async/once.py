@@ -9,7 +9,7 @@ from typing import Any
 
 from fencepost import _json, keys
 from fencepost._async.transport import AsyncTransport
-from fencepost._calls import claim_kept, claimed, done, next_wait, once, present
+from fencepost._calls import Call, claim_kept, claimed, done, next_wait, once, present
 from fencepost._certainty import Certainty
 from fencepost._clock import steady
 from fencepost._guard import AsyncGuard
@@ -120,6 +120,10 @@ class AsyncOnce:
     async def status(self, namespace: str, action_key: str) -> Mapping[str, Any]:
         """The claim's state and times, never its result."""
         return done(await self._transport.send(once("/status", **self.members_of(namespace, action_key))))
+
+    async def receipt_keys(self) -> Mapping[str, Any]:
+        """The keys that this server signs receipts with, for fencepost.receipts.verify."""
+        return done(await self._transport.send(Call("GET", "/.well-known/fencepost-keys.json")))
 
     async def rotate_token(self, namespace: str) -> str:
         """A new namespace token; the old one stops at once."""
