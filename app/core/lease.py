@@ -30,7 +30,7 @@ from typing import Literal
 
 from app.core.instants import DAY_SECONDS, SECOND
 
-SpentHow = Literal["released", "completed", "broken"]
+SpentHow = Literal["released", "completed", "broken", "lapsed"]
 Cause = Literal["granted", "renewed", "released", "completed", "broken"]
 
 
@@ -272,6 +272,8 @@ def _first_ownership(ask: Ask, fence: int, now: int) -> LeaseRecord:
 
 def _next_ownership(record: LeaseRecord, ask: Ask, fence: int, now: int) -> LeaseRecord:
     granted = _ownership(ask, fence, now, record.absolute_expires_at, attempt=record.attempt + 1)
+    if record.owner_hash is not None:  # it lapsed, and only now somebody else's ownership says so
+        return replace(granted, spent_hash=record.owner_hash, spent_how="lapsed")
     return replace(granted, spent_hash=record.spent_hash, spent_how=record.spent_how)
 
 
@@ -295,7 +297,7 @@ def _ownership(ask: Ask, fence: int, now: int, end: int, *, attempt: int) -> Lea
     )
 
 
-def _spend(record: LeaseRecord, how: SpentHow) -> LeaseRecord:
+def _spend(record: LeaseRecord, how: Literal["released", "completed", "broken"]) -> LeaseRecord:
     return replace(record, owner_hash=None, spent_hash=record.owner_hash, spent_how=how, cause=how)
 
 

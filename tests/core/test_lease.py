@@ -112,6 +112,17 @@ def test_a_lapsed_token_stays_lost_though_nobody_took_the_key() -> None:  # I5
     assert renew(record, ANN, 60, end) == release(record, ANN, end) == complete(record, ANN, b"1", end) == Lost()
 
 
+def test_a_lapsed_token_is_remembered_while_its_successor_holds_and_after() -> None:  # I5
+    record = held(ANN, ttl=5)
+    taken = acquire(record, Ask(BEN, 5), fences(2), record.lease_expires_at)
+    assert isinstance(taken, Granted)
+    again = Ask(ANN, 60, brought=True)
+    assert acquire(taken.record, again, no_fence, record.lease_expires_at) == Lost()
+    freed = release(taken.record, BEN, record.lease_expires_at)
+    assert isinstance(freed, Released)
+    assert acquire(taken.record, again, no_fence, taken.record.lease_expires_at) == Lost()
+
+
 def test_a_broken_token_is_told_so_on_every_route() -> None:
     broken = break_off(held(ANN), 1, NOW)
     assert isinstance(broken, Broken)
