@@ -24,10 +24,13 @@ from app.mcp.tool import Entry
 from app.mcp.words import INSTRUCTIONS
 from app.push import guard
 from app.push.board import Board
+from app.push.bus import Bus, Channel
+from app.push.bus_redis import RedisChannel
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.names import Names
+from app.push.recheck import Recheck
 from app.push.seats import Seats
 from app.push.sender import WebhookSender
 from app.push.webhook import Webhook
@@ -45,6 +48,7 @@ from app.services.sweep import EVERY_CHORE, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
+from app.storage.notify import PostgresChannel
 from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
@@ -126,7 +130,8 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     engine, clock = _open_engine(settings, app, failpoints, hub)
     deadlines = Deadlines(clock, hub, longest_nap_seconds=_TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0)
     seats = Seats(settings.limit_waiters)
-    waiting = Waiting(Lines(hub), deadlines, seats)
+    lines = Lines(hub)
+    waiting = Waiting(lines, deadlines, seats, looks_first=not settings.is_sqlite)
     leases = Leases(engine, waiting)
     claims = Claims(engine, waiting, strong_names=settings.once_strong_names)
     requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
@@ -165,6 +170,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
     app.on_stop(hub.stop)
+    _start_bus(app, settings, engine, hub, lines)
     sweeper = _start_sweeps(app, settings, engine, failpoints)
     sender = _start_webhooks(app, settings, engine, hub, policy)
     _seeing(app, settings, gate, engine, hub, seats, _Counts(tally, pen, sweeper, sender))
@@ -299,6 +305,21 @@ def _open_engine(settings: Settings, app: Application, failpoints: Failpoints, h
         lock_wait_seconds=5.0,
     )
     return sqlite, clock
+
+
+def _start_bus(app: Application, settings: Settings, engine: Engine, hub: Hub, lines: Lines) -> None:
+    if not isinstance(engine, PostgresEngine):
+        return
+    bus_url = settings.bus or settings.database_url
+    channel: Channel = PostgresChannel(bus_url)
+    if not bus_url.startswith("postgres"):
+        channel = RedisChannel(bus_url, f"fencepost:{engine.identity}")
+    bus = Bus(hub, channel, lambda topic: lines.length(topic) > 0)
+    hub.relay(bus.tell)
+    recheck = Recheck(engine, hub)
+    for part in (bus, recheck):
+        part.start()
+        app.on_close(part.stop)
 
 
 def _receipts(settings: Settings) -> Receipts:

@@ -10,7 +10,7 @@ know what there was before.
 All calls are made on the event loop; another thread passes a signal in through the engine's loop callback.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
@@ -73,9 +73,14 @@ class Hub:
     def __init__(self) -> None:
         self._listeners: dict[str, set[Callable[[], None]]] = {}
         self._witnesses: dict[str, set[Ticket]] = {}
+        self._relays: list[Callable[[list[str]], None]] = []
         self.stopping = False
         self.wakes = Spread()
         """Seconds from a signal to the moment at which a sleeping caller went on."""
+
+    def relay(self, tell: Callable[[list[str]], None]) -> None:
+        """Tell this of every commit too: for other processes."""
+        self._relays.append(tell)
 
     def listen(self, *topics: str) -> Ticket:
         """A ticket for these topics; it listens while its context is open."""
@@ -105,12 +110,14 @@ class Hub:
             if not witnesses:
                 del self._witnesses[topic]
 
-    def committed(self, topics: Iterable[str]) -> None:
+    def committed(self, topics: Collection[str]) -> None:
         """Signal topics that this process has just committed to, before it answers whoever asked for it."""
         for topic in topics:
             for ticket in self._witnesses.get(topic, ()):
                 ticket.has_seen_commit = True
             self.ring([topic])
+        for tell in self._relays:
+            tell(list(topics))
 
     def ring(self, topics: Iterable[str]) -> None:
         """Signal these topics to their listeners."""

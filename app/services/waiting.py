@@ -6,6 +6,7 @@ others stand before them. A caller who finds the thing free with a line before i
 nobody who hammers without waiting overtakes those who wait; it is answered as soon as the head has been served.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from app.services.ports import Caller, Deadlines, HungUp, Lines, Seats
 
 Outcome = TypeVar("Outcome")
 
+_BUSY_SECONDS = 1.0
+_MOST_BUSY = 10_000
 _SETTLE_SECONDS = 1.0
 _SETTLE_STEP_SECONDS = 0.01
 
@@ -42,17 +45,19 @@ class Wish(Generic[Outcome]):
 
 
 class Waiting:
-    """Runs wishes against the lines of this process."""
+    """Runs wishes against the lines of this process. `looks_first`: there are lines in other processes too."""
 
-    def __init__(self, lines: Lines, deadlines: Deadlines, seats: Seats) -> None:
+    def __init__(self, lines: Lines, deadlines: Deadlines, seats: Seats, *, looks_first: bool = False) -> None:
         self._lines = lines
         self._deadlines = deadlines
         self._seats = seats
+        self._looks_first = looks_first
+        self._busy: OrderedDict[str, float] = OrderedDict()
 
     def fulfil(self, wish: Wish[Outcome], wait_seconds: int, caller: Caller) -> Outcome:
         """The outcome at once, or after up to `wait_seconds` in line. Raises HungUp, or Full from the seats."""
         if self._lines.length(wish.topic) == 0:
-            outcome = wish.attempt(False)
+            outcome = self._fresh(wish)
         elif wait_seconds:
             return self._in_line(wish, wait_seconds, caller)
         else:
@@ -71,8 +76,10 @@ class Waiting:
             stack.enter_context(self._seats.seat())
             place = stack.enter_context(self._lines.place(wish.topic, wish.identity, caller.is_open))
             stack.enter_context(caller.on_hang_up(place.wake))
+            is_woken = False
             while True:
-                outcome = wish.attempt(True) if place.is_first() else wish.look()
+                outcome = self._turn(wish, may_try=place.is_first(), is_woken=is_woken)
+                is_woken = True
                 if outcome is not None:
                     busy_until = wish.busy_until(outcome)
                     if busy_until is None:
@@ -84,6 +91,28 @@ class Waiting:
                     case "time" | "stopping":
                         break
         return self._settled(wish)
+
+    def _fresh(self, wish: Wish[Outcome]) -> Outcome:
+        """A first try. Where it costs a lock in a far database, what was busy a moment ago is only looked at first."""
+        if self._looks_first and monotonic() < self._busy.get(wish.topic, 0.0):
+            seen = wish.look()
+            if seen is not None and wish.busy_until(seen) is not None:
+                return seen
+        outcome = wish.attempt(False)
+        if self._looks_first and wish.busy_until(outcome) is not None:
+            self._busy[wish.topic] = monotonic() + _BUSY_SECONDS
+            self._busy.move_to_end(wish.topic)
+            if len(self._busy) > _MOST_BUSY:
+                self._busy.popitem(last=False)
+        return outcome
+
+    def _turn(self, wish: Wish[Outcome], *, may_try: bool, is_woken: bool) -> Outcome | None:
+        """What a caller in line finds. Where heads of other processes try too, a woken one looks before it locks."""
+        if not may_try or (is_woken and self._looks_first):
+            outcome = wish.look()
+            if outcome is not None or not may_try:
+                return outcome
+        return wish.attempt(True)
 
     def _served(self, wish: Wish[Outcome], outcome: Outcome, caller: Caller) -> Outcome:
         if not wish.is_taken(outcome):

@@ -153,11 +153,11 @@ def database_url(text: str) -> str:
     raise ValueError("sqlite:///FILE (four slashes for an absolute path) or postgresql://USER:PASSWORD@HOST/NAME")
 
 
-def redis_url(text: str) -> str:
-    """redis://… or rediss://…"""
+def bus_url(text: str) -> str:
+    """redis://… or rediss://…, or the database's own address where a pooler stands before it."""
     parts = _split(text)
-    if parts is None or parts.scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("an address such as redis://localhost:6379/0")
+    if parts is None or parts.scheme not in ("redis", "rediss", "unix", "postgresql", "postgres"):
+        raise ValueError("an address such as redis://localhost:6379/0 or postgresql://…")
     return text
 
 

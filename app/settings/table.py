@@ -81,8 +81,9 @@ ROWS: tuple[Row, ...] = (
     _derived(
         "BUS",
         "PostgreSQL itself",
-        parse.redis_url,
-        "How processes tell each other of changes: unset, or `redis://…`. Only with PostgreSQL.",
+        parse.bus_url,
+        "How processes tell each other of changes: unset, `redis://…`, or `postgresql://…` past a pooler. Only with "
+        "PostgreSQL.",
         secret=True,
     ),
     _derived(

@@ -64,6 +64,8 @@ class PostgresEngine:
         self._on_commit = on_commit
         self._deadline_seconds = deadline_seconds
         self._started = prepare(url, allow_weak_durability=allow_weak_durability)
+        self.identity = str(self._started["identity"])
+        """What tells this database from others."""
         self._pool = Pool(url, connections, _introduce)
         self._turns = Turns()
         self._away: str | None = None

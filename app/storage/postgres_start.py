@@ -30,7 +30,7 @@ def prepare(url: str, *, allow_weak_durability: bool) -> dict[str, object]:
             migrate(postgres_engine(url))
             _first_numbers(connection)
             raise_epoch(connection)
-            return facts
+            return {**facts, "identity": _numbers(connection, "")["identity"]}
     except psycopg.OperationalError as fault:
         raise StartRefused(
             f"The PostgreSQL database cannot be reached ({type(fault).__name__}). Is the server up, and is "

@@ -15,7 +15,8 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
-Value = int | bytes | str | None
+Value = int | bytes | str | None | list[bytes] | list[str]
+"""What a parameter may be; a list only on PostgreSQL, for `= ANY`."""
 Row = tuple[object, ...]
 
 _DIALECTS: dict[str, Dialect] = {

@@ -239,6 +239,8 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
         outcome = here.get("outcome", "ok")
         seconds = monotonic() - asked.environ[_BEGAN]
         counted.note(asked.method, route, response.status_code, outcome, seconds)
+        if "Allow" in response.headers:  # Flask lists a set, in an order of its own in each process
+            response.headers["Allow"] = ", ".join(sorted(response.allow))
         log.request(
             request_id=request_id(),
             method=asked.method,
