@@ -85,6 +85,21 @@ class Cluster:
         self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def standby(self) -> "Cluster":
+        """A copy that follows this one once it is started; until then it knows nothing of what is written here."""
+        copy = object.__new__(Cluster)
+        copy.folder = Path(tempfile.mkdtemp(prefix="fencepost-pg-"))
+        copy.port, copy._names, copy._owner, copy.process = free_port(), count(1), self._owner, None
+        copy._parameters = dict(self._parameters)
+        if self._owner is not None:
+            os.chown(copy.folder, self._owner.pw_uid, self._owner.pw_gid)
+        self._run("pg_basebackup", "-D", str(copy.data), "-R", "-X", "stream", "-c", "fast", "-d", self.url())
+        return copy
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "promote", "-D", str(self.data), "-w")
+
     def database(self) -> str:
         """The URL of a new empty database."""
         name = f"test{next(self._names)}"

@@ -16,12 +16,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
+
 from tests.real.cluster import shared_cluster
 from tests.real.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
 ENGINES = ["sqlite", "postgresql"]
+"""For suites that ask the database something."""
+MOSTLY_SQLITE = ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)]
+"""For suites whose subject lies above the database."""
 STOP_SECONDS = 20.0
 
 
@@ -206,6 +211,10 @@ def _for(engine: str) -> dict[str, str]:
     if engine == "sqlite":
         return {}
     return {"FENCEPOST_SECRET_KEY": "a-key-of-the-tests-0123456789abcdef", "FENCEPOST_WORKERS": "1"}
+
+
+PATIENT = {"FENCEPOST_WRITE_DEADLINE_SECONDS": "30"}
+"""For suites that crowd a machine which has other work too, and whose subject is no deadline."""
 
 
 def _write_whole(file: Path, text: str) -> None:

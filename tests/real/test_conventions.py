@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.real.api import V1, Answer, Api
-from tests.real.server import RunningServer
+from tests.real.server import MOSTLY_SQLITE, RunningServer
 from tests.real.test_lease_waiting import answer_of
 
 STATUS = f"{V1}/lease/status"
@@ -17,9 +17,9 @@ KEY = "abcdefghijklmnopqrstuvwxyz0123456789"
 CAP = 65_536
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer(environment={"FENCEPOST_BODY_DEADLINE_SECONDS": "1"}) as running:
+@pytest.fixture(scope="module", params=MOSTLY_SQLITE)
+def server(request):
+    with RunningServer(engine=request.param, environment={"FENCEPOST_BODY_DEADLINE_SECONDS": "1"}) as running:
         yield running
 
 

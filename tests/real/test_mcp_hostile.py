@@ -10,7 +10,7 @@ import pytest
 
 from tests.mcp.speak import CAPABILITIES, VERSION, Mcp
 from tests.real.api import V1, Answer, Api
-from tests.real.server import RunningServer
+from tests.real.server import MOSTLY_SQLITE, RunningServer
 
 NS = "ns_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP_"
 LONG_KEY = '"key":"0123456789abcdefghijklmnopqrstuvwxyz"'
@@ -86,9 +86,9 @@ UNREADABLE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer(environment={"FENCEPOST_LIMITS": "off"}) as running:
+@pytest.fixture(scope="module", params=MOSTLY_SQLITE)
+def server(request):
+    with RunningServer(engine=request.param, environment={"FENCEPOST_LIMITS": "off"}) as running:
         yield running
         assert "Traceback" not in running.stderr
 

@@ -21,7 +21,7 @@ from tests.mcp.speak import Mcp
 from tests.mcp.test_tools import CODE_OF_STATUS, TOOLS
 from tests.real.api import V1, Answer, Api
 from tests.real.mcpcases import CASES, Arguments, Case, World, own, rest
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 EXCEPTIONS = {
     "status": "a tool has no HTTP status and no headers: what they say is in the members, and `isError`",
@@ -159,14 +159,15 @@ def test_every_tool_has_its_cases() -> None:
 # ------------------------------------------------------------------------------------------------- named exceptions
 
 
-@pytest.fixture(scope="module")
-def world():
+@pytest.fixture(scope="module", params=ENGINES)
+def world(request):
     environment = {
         "FENCEPOST_ONCE_STRONG_NAMES": "1",
         "FENCEPOST_LIMIT_WAITERS": "1",
         "FENCEPOST_LIMIT_LIVE_HANDOFFS": "3",
     }
-    with RunningServer(environment={**environment, "FENCEPOST_LIMITS": "off"}) as server, Api(server.port) as api:
+    started = RunningServer(engine=request.param, environment={**environment, "FENCEPOST_LIMITS": "off"})
+    with started as server, Api(server.port) as api:
         made = World(server, api)
         made.namespace = api.lease("namespace")["namespace"]
         yield made

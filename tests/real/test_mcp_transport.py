@@ -8,7 +8,7 @@ import pytest
 
 from tests.mcp.speak import ENVELOPE, Mcp, headers_of
 from tests.real.api import Answer, Api, open_request
-from tests.real.server import RunningServer
+from tests.real.server import MOSTLY_SQLITE, RunningServer
 
 PING = '{"jsonrpc":"2.0","id":7,"method":"ping"}'
 DISCOVER = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "server/discover", "params": {"_meta": ENVELOPE}})
@@ -16,9 +16,11 @@ NEW = headers_of("2026-07-28", "server/discover")
 CAP = 65_536
 
 
-@pytest.fixture(scope="module")
-def server():
-    with RunningServer(environment={"FENCEPOST_ALLOWED_ORIGINS": "https://board.example.com"}) as running:
+@pytest.fixture(scope="module", params=MOSTLY_SQLITE)
+def server(request):
+    with RunningServer(
+        engine=request.param, environment={"FENCEPOST_ALLOWED_ORIGINS": "https://board.example.com"}
+    ) as running:
         yield running
 
 

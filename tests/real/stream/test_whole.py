@@ -3,14 +3,22 @@
 import asyncio
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.real.api import V1, Answer, Api
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 from tests.real.stream.rawsocket import RawSocket, Rejected
+
+
+@pytest.fixture(params=ENGINES)
+def server(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+    """A server of its own."""
+    with RunningServer(engine=request.param) as running:
+        yield running
 
 
 def created(api: Api, **members: Any) -> Answer:
