@@ -7,12 +7,13 @@ from typing import Any
 import gevent
 
 from app.core.limits import day_of
-from app.storage import limits, outbox, person, sweep, sweep_claims
+from app.storage import duty, limits, outbox, person, sweep, sweep_claims
 from app.storage.engine import Engine, Reader, Transaction
 from app.testmode import Failpoints
 
 _BATCH = 200
 _PAUSE_SECONDS = 0.02
+_DUTY = "duty:sweep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,41 @@ EVERY_CHORE = [LEASES, HANDOFFS, CLAIMS, NAMESPACES, NOTICES, SESSIONS]
 class Sweep:
     """Runs the chores once through."""
 
-    def __init__(self, engine: Engine, chores: list[Chore], failpoints: Failpoints) -> None:
+    def __init__(self, engine: Engine, chores: list[Chore], failpoints: Failpoints, *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
         self._engine = engine
         self._chores = chores
         self._failpoints = failpoints
 
     def run(self) -> dict[str, int]:
-        """Rows removed by kind. Raises Unavailable; what was removed until then stays removed."""
-        removed = {chore.name: self._run(chore) for chore in self._chores}
+        """Rows removed by kind. Raises Unavailable; what was removed until then stays removed.
+
+        Where other processes have the same database (`is_shared`), nothing while one of them is at it.
+        """
+        if not self._is_shared:
+            return self._sweep(lambda: True)
+        term = self._engine.run(lambda tx: duty.take(tx, _DUTY))
+
+        def goes_on() -> bool:
+            nonlocal term
+            mine = term
+            term = None if mine is None else self._engine.run(lambda tx: duty.keep(tx, _DUTY, mine))
+            return term is not None
+
+        if term is None:
+            return {}
+        removed = self._sweep(goes_on)
+        last = term
+        if last is not None:
+            self._engine.run(lambda tx: duty.give_up(tx, _DUTY, last))
+        return removed
+
+    def _sweep(self, goes_on: Callable[[], bool]) -> dict[str, int]:
+        removed: dict[str, int] = {}
+        for chore in self._chores:
+            if not goes_on():
+                return removed
+            removed[chore.name] = self._run(chore)
         removed["daily_counts"] = self._engine.run(lambda tx: limits.drop_before(tx, day_of(tx.now()) - 1))
         return removed
 

@@ -12,6 +12,7 @@ import psycopg
 
 from app.settings import StartRefused
 from app.storage.migrate import migrate, postgres_engine
+from app.storage.postgres_commit import drop_old
 from app.storage.postgres_pool import Anyone
 from app.tokens import random_bytes
 
@@ -30,6 +31,7 @@ def prepare(url: str, *, allow_weak_durability: bool) -> dict[str, object]:
             migrate(postgres_engine(url))
             _first_numbers(connection)
             raise_epoch(connection)
+            drop_old(connection)
             return {**facts, "identity": _numbers(connection, "")["identity"]}
     except psycopg.OperationalError as fault:
         raise StartRefused(
