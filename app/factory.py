@@ -334,9 +334,7 @@ def _receipts(settings: Settings) -> Receipts:
 
 
 def _start_sweeps(app: Application, settings: Settings, engine: Engine, failpoints: Failpoints) -> Sweeper:
-    sweeper = Sweeper(
-        Sweep(engine, EVERY_CHORE, failpoints, is_shared=not settings.is_sqlite), settings.sweep_seconds
-    )
+    sweeper = Sweeper(Sweep(engine, EVERY_CHORE, failpoints, is_shared=not settings.is_sqlite), settings.sweep_seconds)
     sweeper.start()
     app.on_stop(sweeper.stop)
     return sweeper
