@@ -129,11 +129,9 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     hub = Hub()
     engine, clock = _open_engine(settings, app, failpoints, hub)
     deadlines = Deadlines(clock, hub, longest_nap_seconds=_TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0)
-    seats = Seats(settings.limit_waiters)
-    lines = Lines(hub)
+    seats, lines = Seats(settings.limit_waiters), Lines(hub)
     waiting = Waiting(lines, deadlines, seats, looks_first=not settings.is_sqlite)
-    leases = Leases(engine, waiting)
-    claims = Claims(engine, waiting, strong_names=settings.once_strong_names)
+    leases, claims = Leases(engine, waiting), Claims(engine, waiting, strong_names=settings.once_strong_names)
     requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
     handoffs = Handoffs(
         engine,
