@@ -38,7 +38,7 @@ def untold_routes(root: Path, rules: list[str]) -> list[str]:
     text = "".join((root / path).read_text(encoding="utf-8") for path in documents(root))
     quoted = set(re.findall(r"`(?:[A-Z]+ )?(/[^`\s]*)`", text))
     quoted = {re.sub(r"\{[^}]*\}", "{}", address) for address in quoted}
-    plain = {rule: re.sub(r"\{[^}]*\}", "{}", rule) for rule in rules}
+    plain = {rule: re.sub(r"\{[^}]*\}|(?<=^/static/).*", "{}", rule) for rule in rules}
     return [rule for rule, shape in plain.items() if not {shape, shape.removeprefix("/services/v1")} & quoted]
 
 
