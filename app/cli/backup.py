@@ -18,6 +18,9 @@ def backup(settings: Settings, file: str | None) -> list[str]:
     from app.cli.reach import A_DAY_SECONDS, done
 
     _only_sqlite(settings, "pg_dump or a base backup")
+    if not settings.sqlite_file.exists():
+        sentence = f"{settings.sqlite_file} is not there, so nothing was backed up. Is FENCEPOST_DATA_DIR right?"
+        raise StartRefused(sentence)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(wall()))
     target = Path(file).absolute() if file else settings.backup_dir / f"fencepost-{stamp}.db"
     try:

@@ -81,8 +81,7 @@ def _serve(_: argparse.Namespace) -> int:
     from app.serving.prepare import prepared
 
     settings = prepared(load())
-    announce(settings)
-    serve(settings)
+    serve(settings, listening=lambda: announce(settings))
     return 0
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from gunicorn import sock  # type: ignore[import-untyped]
@@ -44,6 +45,21 @@ class Arbiter(GunicornArbiter):  # type: ignore[misc]
         dress(app.settings.log_format, app.settings.log_level)
         self.cfg.set("post_fork", self._tie)
         self.cfg.set("child_exit", self._count_failures)
+
+    def start(self) -> None:
+        """Open the listening sockets, and only then say so. An address that cannot be had ends the start."""
+        try:
+            super().start()
+        except SystemExit as ended:
+            if not ended.code:
+                raise
+            where = self.app.settings.listens_on
+            sys.stderr.write(
+                f"fencepost-server: {where} cannot be listened on, most likely because another program does. Stop that "
+                f"one, or choose another port: FENCEPOST_BIND, or `make run PORT=…`.\n"
+            )
+            raise SystemExit(FAILED) from ended
+        self.app.listening()
 
     def stop(self, graceful: bool = True) -> None:
         """End all workers, gracefully whatever the signal was; kill those still there after the grace."""
@@ -113,9 +129,10 @@ class Arbiter(GunicornArbiter):  # type: ignore[misc]
 class Application(BaseApplication):  # type: ignore[misc]
     """Our settings as gunicorn's configuration."""
 
-    def __init__(self, settings: Settings, target: str) -> None:
+    def __init__(self, settings: Settings, target: str, listening: Callable[[], None]) -> None:
         self.settings = settings
         self._target = target
+        self.listening = listening
         super().__init__()
 
     def load_config(self) -> None:
@@ -148,8 +165,19 @@ class Application(BaseApplication):  # type: ignore[misc]
         sys.exit(1)
 
 
-def serve(settings: Settings, target: str = "wsgi:application") -> None:
-    """Serve `target` as these settings say. Returns by SystemExit: 0 after a stop, 78 refused, 70 failed."""
+def _say_nothing() -> None:
+    pass
+
+
+def serve(
+    settings: Settings,
+    target: str = "wsgi:application",
+    listening: Callable[[], None] = _say_nothing,
+) -> None:
+    """Serve `target` as these settings say; `listening` is called once the address is ours.
+
+    Returns by SystemExit: 0 after a stop, 78 refused, 70 failed.
+    """
     os.umask(0o077)
     config.raise_descriptor_limit(settings)
-    Application(settings, target).run()
+    Application(settings, target, listening).run()

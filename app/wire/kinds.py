@@ -39,8 +39,8 @@ Namespace = Annotated[
     _well_formed(Kind.NAMESPACE),
     _token_rule(Kind.NAMESPACE),
     Field(
-        description="Bearer secret under which readable keys are private, as POST /lease/namespace or the tool "
-        "create_lease_namespace gives it: `ns_` and 43 base64url characters, at least 16 distinct. Everybody who "
+        description="Bearer secret under which readable keys are private, as POST /services/v1/lease/namespace or the "
+        "tool create_lease_namespace gives it: `ns_` and 43 base64url characters, at least 16 distinct. Everybody who "
         "shares the keys sends the same one.",
         json_schema_extra={**_shape(Kind.NAMESPACE)},
     ),
@@ -131,7 +131,7 @@ Nonce = Annotated[
 
 TtlSeconds = Annotated[
     int,
-    Field(ge=1, le=86_400, description="How long, in whole seconds from 1 to 86400. It counts from the grant."),
+    Field(ge=1, le=86_400, description="Whole seconds from 1 to 86400, counted from the grant or the renewal."),
 ]
 
 WaitSeconds = Annotated[

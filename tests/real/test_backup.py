@@ -131,6 +131,14 @@ def test_a_backup_overwrites_nothing_and_a_restore_wants_it_as_it_was_written(
     assert "has not the SHA-256" in refused.stderr
 
 
+def test_nothing_is_backed_up_where_no_database_is(tmp_path: Path) -> None:
+    folder = tmp_path / "mistyped"
+    done = command(folder, "backup")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert f"{folder}/fencepost.db is not there, so nothing was backed up" in done.stderr
+    assert list(folder.rglob("*.db")) == []
+
+
 def test_a_bare_copy_of_a_running_server_is_refused_with_the_way_out(server: RunningServer, tmp_path: Path) -> None:
     with Api(server.port) as api:
         acquire(api, "a")

@@ -49,6 +49,16 @@ def test_a_start_says_where_it_listens_and_where_the_data_is_and_keeps_them_priv
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
 
 
+def test_a_start_on_a_taken_port_says_what_to_do_and_claims_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        started = verb(tmp_path, "serve", FENCEPOST_BIND=address)
+    assert started.returncode == 70
+    assert f"fencepost-server: {address} cannot be listened on" in started.stderr
+    assert "choose another port" in started.stderr
+    assert "listens on" not in started.stdout
+
+
 def test_a_second_start_keeps_the_key_and_the_data(server: RunningServer) -> None:
     with Api(server.port) as api:
         ns = api.lease("namespace")["namespace"]
