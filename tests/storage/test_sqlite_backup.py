@@ -12,7 +12,7 @@ from tests.storage.shelf import Open
 
 
 def test_a_backup_is_whole_while_writes_go_on(open_engine: Open, tmp_path: Path) -> None:
-    engine = open_engine()
+    engine = open_engine(write_deadline_seconds=30)
 
     def fill(tx: Transaction) -> None:
         for n in range(200):

@@ -79,7 +79,8 @@ def test_a_log_without_its_database_is_told(left: Path, tmp_path: Path) -> None:
     refused(tmp_path / "fencepost.db", "is the log of a database that is missing")
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+# Not near its end: after a checkpoint the tail of the file is what an earlier round left there, and no loss.
+@pytest.mark.parametrize("kept", [0.0, 0.3])
 def test_a_log_that_was_cut_is_told(left: Path, tmp_path: Path, kept: float) -> None:
     file = copied(left, tmp_path)
     log = tmp_path / FILES[1]
