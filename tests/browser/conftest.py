@@ -32,9 +32,12 @@ _FLAGS = [
 Visitor = Callable[..., BrowserContext]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser; the tests take contexts of their own."""
+    """The browser; the tests take contexts of their own.
+
+    For one file only: Playwright keeps an event loop running in its thread, and a later file may want one of its own.
+    """
     found = next(filter(None, map(shutil.which, _PLACES)), None)
     assert found is not None, "no Chromium here; scripts/need chromium installs it"
     with sync_playwright() as playwright:

@@ -23,9 +23,9 @@ from app.storage.sqlite import SqliteEngine
 from app.tokens import notify_secret
 from tests.push.nameserver import name_server
 from tests.push.receivers import KEY, LOOPBACK, Behaviour, drips, floods, receiver, says, says_nothing
+from tests.storage.shelf import PATIENT
 
 LIFE = 86_400
-PATIENCE = 60.0  # the machine of a test may be busy
 
 
 class Post:
@@ -38,8 +38,7 @@ class Post:
             path,
             clock=self.clock,
             on_commit=self.hub.ring,
-            write_deadline_seconds=PATIENCE,
-            read_deadline_seconds=PATIENCE,
+            **PATIENT,
         )
         self.outbox = Outbox(self.engine, fraction=lambda: 0.5)
         self.names = Names(server="127.0.0.1", port=nameserver)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.real.api import Api
 from tests.real.history import Grant, History
-from tests.real.server import ENGINES, PATIENT, RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 DOWN = (OSError, http.client.HTTPException)
 
@@ -70,7 +70,7 @@ def crowd(server: RunningServer, ns: str, keys: list[str], history: History, *, 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("clients", "each"), [(64, 60), pytest.param(64, 160, marks=pytest.mark.long)])
 def test_one_key_has_one_holder_at_every_instant_for_64_clients(clients: int, each: int, engine: str) -> None:
-    with RunningServer(engine=engine, environment=PATIENT) as server:
+    with RunningServer(engine=engine) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         history = History()
@@ -99,7 +99,7 @@ def test_nothing_acknowledged_is_lost_by_kill_9_under_load(kills: int, engine: s
     rng = random.Random(kills)
     acknowledged: dict[str, tuple[str, str]] = {}
     history = History()
-    with RunningServer(engine=engine, environment=PATIENT) as server:
+    with RunningServer(engine=engine) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         for round_number in range(kills):

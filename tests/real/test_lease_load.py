@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.api import Api, Crowd
-from tests.real.server import ENGINES, PATIENT, RunningServer
+from tests.real.server import AS_SHIPPED, ENGINES, RunningServer
 
 DOWN = (OSError, http.client.HTTPException)
 TOKEN = "own_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
@@ -39,7 +39,7 @@ def mixed_work(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.long)])
 def test_64_mixed_clients_see_no_5xx_and_none_is_starved(seconds: float, engine: str) -> None:
-    with RunningServer(engine=engine, environment=PATIENT) as server:
+    with RunningServer(engine=engine) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         statuses: list[int] = []
@@ -60,7 +60,11 @@ def test_64_mixed_clients_see_no_5xx_and_none_is_starved(seconds: float, engine:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stuck_disk_stops_only_the_writes_and_those_with_a_503(engine: str) -> None:
-    with RunningServer(engine=engine) as server, Api(server.port) as api, Crowd(server.port, 8) as crowd:
+    with (
+        RunningServer(engine=engine, environment=AS_SHIPPED) as server,
+        Api(server.port) as api,
+        Crowd(server.port, 8) as crowd,
+    ):
         ns = api.lease("namespace")["namespace"]
         api.lease("acquire", key="before", namespace=ns)
         server.failpoint("before-commit pause 5000")

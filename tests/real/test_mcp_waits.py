@@ -11,14 +11,14 @@ import pytest
 
 from tests.mcp.speak import Mcp
 from tests.real.api import V1, Api, open_request
-from tests.real.server import ENGINES, PATIENT, RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 MANY = 200
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def server(request):
-    with RunningServer(engine=request.param, environment={**PATIENT, "FENCEPOST_LIMITS": "off"}) as running:
+    with RunningServer(engine=request.param, environment={"FENCEPOST_LIMITS": "off"}) as running:
         yield running
 
 

@@ -15,7 +15,7 @@ from tests.real.api import Api, Crowd
 from tests.real.cluster import Cluster, shared_cluster
 from tests.real.history import Grant, History
 from tests.real.proxy import Cut, Proxy
-from tests.real.server import RunningServer
+from tests.real.server import AS_SHIPPED, RunningServer
 
 pytestmark = pytest.mark.postgres
 
@@ -37,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def serve(stack: ExitStack, url: str, **environment: str) -> RunningServer:
-    environment = {"FENCEPOST_DATABASE_URL": url, **environment}
+    environment = {"FENCEPOST_DATABASE_URL": url, **AS_SHIPPED, **environment}
     return stack.enter_context(RunningServer(engine="postgresql", environment=environment))
 
 

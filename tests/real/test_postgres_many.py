@@ -13,7 +13,7 @@ from tests.real.api import Api, Crowd
 from tests.real.cluster import Cluster, shared_cluster
 from tests.real.history import History
 from tests.real.proxy import Proxy
-from tests.real.server import PATIENT, ROOT, RunningServer
+from tests.real.server import ROOT, RunningServer
 from tests.real.test_lease_exclusion import hold_once
 from tests.real.test_postgres_faults import behind, eventually
 
@@ -28,7 +28,7 @@ def test_64_clients_on_hot_keys_of_4_workers_keep_order_and_hurt_no_other_key(gr
 
     history, statuses, stop = History(), set(), threading.Event()
     latencies: list[float] = []
-    with RunningServer(engine="postgresql", environment={**PATIENT, "FENCEPOST_WORKERS": "4"}) as server:
+    with RunningServer(engine="postgresql", environment={"FENCEPOST_WORKERS": "4"}) as server:
         with Api(server.port) as api:
             ns = api.lease("namespace")["namespace"]
         failures: list[BaseException] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 
 from tests.real.api import V1, Api, open_request
-from tests.real.server import ROOT, RunningServer
+from tests.real.server import AS_SHIPPED, ROOT, RunningServer
 
 
 def parked_on_one_key(server: RunningServer, count: int) -> list[socket.socket]:
@@ -138,7 +138,8 @@ def test_500_callers_in_line_are_answered_at_the_stop_which_takes_less_than_two_
     assert took < 2.0 + 3.0, "2 s are promised; the rest is for a busy machine"
 
 
-def test_a_stop_beside_a_stuck_disk_still_ends(server: RunningServer) -> None:
+def test_a_stop_beside_a_stuck_disk_still_ends(start_server) -> None:
+    server = start_server(environment=AS_SHIPPED)
     with Api(server.port) as api:
         ns = api.lease("namespace")["namespace"]
     server.failpoint("before-commit pause 60000")

@@ -15,6 +15,7 @@ from app.push.seats import Seats
 from app.services.claim import ClaimAnswer, ClaimOutcome, Claims
 from app.services.waiting import Waiting
 from app.storage.sqlite import SqliteEngine
+from tests.storage.shelf import PATIENT
 
 
 class FakeCaller:
@@ -133,7 +134,7 @@ def once_keys(
     """A server's once-keys on `folder/fencepost.db`, closed at the end."""
     clock = clock or ManualClock()
     hub = Hub()
-    engine = SqliteEngine(folder / "fencepost.db", clock=clock, on_commit=hub.ring, **settings)
+    engine = SqliteEngine(folder / "fencepost.db", clock=clock, on_commit=hub.ring, **(PATIENT | settings))
     lines = Lines(hub)
     deadlines = Deadlines(clock, hub, longest_nap_seconds=0.02)
     try:

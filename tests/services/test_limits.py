@@ -7,6 +7,7 @@ from app.core.instants import DAY_SECONDS
 from app.core.limits import Counted, Exhausted
 from app.services.limits import DailyLimit
 from app.storage.sqlite import SqliteEngine
+from tests.storage.shelf import PATIENT
 
 
 def taken(limit: DailyLimit, address: str, times: int) -> int:
@@ -16,7 +17,7 @@ def taken(limit: DailyLimit, address: str, times: int) -> int:
 def test_an_address_gets_the_limit_and_no_more_however_often_the_process_dies(tmp_path) -> None:
     clock, total = ManualClock(), 0
     for _ in range(12):
-        engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock)
+        engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock, **PATIENT)
         total += taken(DailyLimit(engine, clock, "requests", 1000), "203.0.113.1", 90)
         engine.close()
     assert 1000 - 12 * 10 <= total <= 1000
@@ -24,7 +25,7 @@ def test_an_address_gets_the_limit_and_no_more_however_often_the_process_dies(tm
 
 def test_an_orderly_stop_gives_back_what_was_not_used(tmp_path) -> None:
     clock, total = ManualClock(), 0
-    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock)
+    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock, **PATIENT)
     for _ in range(12):
         limit = DailyLimit(engine, clock, "requests", 1000)
         total += taken(limit, "203.0.113.1", 90)
@@ -35,7 +36,7 @@ def test_an_orderly_stop_gives_back_what_was_not_used(tmp_path) -> None:
 
 def test_addresses_and_kinds_are_counted_apart_and_a_new_day_begins_anew(tmp_path) -> None:
     clock = ManualClock()
-    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock)
+    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock, **PATIENT)
     requests, handoffs = (DailyLimit(engine, clock, kind, 5) for kind in ("requests", "handoffs"))
     assert taken(requests, "a", 9) == taken(requests, "b", 9) == taken(handoffs, "a", 9) == 5
     clock.advance(DAY_SECONDS)
@@ -45,7 +46,7 @@ def test_addresses_and_kinds_are_counted_apart_and_a_new_day_begins_anew(tmp_pat
 
 def test_many_at_once_share_a_block_and_the_last_ones_are_not_refused_early(tmp_path) -> None:
     clock = ManualClock()
-    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock)
+    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock, **PATIENT)
     limit = DailyLimit(engine, clock, "requests", 500)
     jobs = [gevent.spawn(limit.take, "a") for _ in range(800)]
     gevent.joinall(jobs)
@@ -58,7 +59,7 @@ def test_many_at_once_share_a_block_and_the_last_ones_are_not_refused_early(tmp_
 
 def test_what_is_counted_within_a_transaction_counts_only_if_it_commits(tmp_path) -> None:
     clock = ManualClock()
-    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock)
+    engine = SqliteEngine(tmp_path / "fencepost.db", clock=clock, **PATIENT)
     limit = DailyLimit(engine, clock, "handoffs", 2)
 
     def fails(tx) -> None:

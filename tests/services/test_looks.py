@@ -12,6 +12,7 @@ from app.clock import ManualClock
 from app.services.looks import SharedLooks
 from app.storage.engine import Reader, Unavailable
 from app.storage.sqlite import SqliteEngine
+from tests.storage.shelf import PATIENT
 
 Query = Callable[[Reader, str], int]
 
@@ -32,7 +33,7 @@ class Counter:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[SqliteEngine]:
-    opened = SqliteEngine(tmp_path / "fencepost.db", clock=ManualClock(), readers=1)
+    opened = SqliteEngine(tmp_path / "fencepost.db", clock=ManualClock(), readers=1, **PATIENT)
     yield opened
     opened.close()
 

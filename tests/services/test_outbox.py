@@ -15,10 +15,10 @@ from app.storage import outbox as rows
 from app.storage.engine import Transaction
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints
+from tests.storage.shelf import PATIENT
 
 ONE, OTHER = "1" * 32, "2" * 32
 LIFE = 86_400
-PATIENCE = 60.0  # the machine of a test may be busy
 
 
 class Desk:
@@ -35,8 +35,7 @@ class Desk:
             self.path,
             clock=self.clock,
             on_commit=self.rung.extend,
-            write_deadline_seconds=PATIENCE,
-            read_deadline_seconds=PATIENCE,
+            **PATIENT,
         )
         self.outbox = Outbox(self.engine, fraction=lambda: 0.5)
 

@@ -27,6 +27,7 @@ from app.services.slowdown import Slowdown
 from app.services.sweep import SESSIONS, Sweep
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints
+from tests.storage.shelf import PATIENT
 
 ANN, SECRET, HERE = "ann", "correct horse", "192.0.2.1"
 
@@ -37,9 +38,7 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
         self.seconds = 0.0
-        self.engine = SqliteEngine(
-            folder / "fencepost.db", clock=self.clock, write_deadline_seconds=60.0, read_deadline_seconds=60.0
-        )
+        self.engine = SqliteEngine(folder / "fencepost.db", clock=self.clock, **PATIENT)
         self.people = People(self.engine, HereAndNow(), Slowdown(lambda: self.seconds))
 
     def sign_in(self, password: str = SECRET, name: str = ANN, address: str = HERE) -> object:

@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import ManualClock
 from app.storage.sqlite import SqliteEngine
-from tests.storage.shelf import Open
+from tests.storage.shelf import PATIENT, Open
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def open_engine(tmp_path: Path) -> Iterator[Open]:
 
     def open_(path: Path = tmp_path / "fencepost.db", **settings: Any) -> SqliteEngine:
         settings.setdefault("clock", ManualClock())
-        engine = SqliteEngine(path, **settings)
+        engine = SqliteEngine(path, **(PATIENT | settings))
         engines.append(engine)
         return engine
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gevent
 from sqlalchemy import bindparam, insert, select, text, update
@@ -14,6 +15,8 @@ from app.storage.tables import meta
 from app.testmode import Failpoints
 
 Open = Callable[..., SqliteEngine]
+PATIENT: dict[str, Any] = {"write_deadline_seconds": 60.0, "read_deadline_seconds": 60.0}
+"""For engines whose deadlines are not the subject: a disk that others use may take seconds for one commit."""
 
 _put = Statement(insert(meta).values(name=bindparam("named"), number=bindparam("value")))
 _add = Statement(update(meta).where(meta.c.name == bindparam("named")).values(number=meta.c.number + 1))

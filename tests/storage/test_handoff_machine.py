@@ -27,6 +27,7 @@ from app.services.sweep import Sweep
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints
 from app.web.connection import Connection
+from tests.storage.shelf import PATIENT
 
 BODY = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
 STATES = ["a", "b", "c", "d"]
@@ -57,7 +58,9 @@ class HandoffMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.hub = Hub()
-        self.engine = SqliteEngine(self.folder / "fencepost.db", clock=self.clock, on_commit=self.hub.committed)
+        self.engine = SqliteEngine(
+            self.folder / "fencepost.db", clock=self.clock, **PATIENT, on_commit=self.hub.committed
+        )
         self.handoffs = Handoffs(
             self.engine,
             self.hub,

@@ -28,6 +28,7 @@ from app.services.waiting import Waiting
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints
 from app.web.connection import Connection
+from tests.storage.shelf import PATIENT
 
 KEYS = st.sampled_from(["one", "two"])
 TTL = st.sampled_from([1, 2, 60, 86_400])
@@ -48,7 +49,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         hub = Hub()
-        self.engine = SqliteEngine(self.folder / "fencepost.db", clock=self.clock, on_commit=hub.ring)
+        self.engine = SqliteEngine(self.folder / "fencepost.db", clock=self.clock, **PATIENT, on_commit=hub.ring)
         self.leases = Leases(self.engine, Waiting(Lines(hub), Deadlines(self.clock, hub), Seats(10)))
 
     def teardown(self) -> None:
