@@ -24,13 +24,10 @@ from app.mcp.tool import Entry
 from app.mcp.words import INSTRUCTIONS
 from app.push import guard
 from app.push.board import Board
-from app.push.bus import Bus, Channel
-from app.push.bus_redis import RedisChannel
 from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.names import Names
-from app.push.recheck import Recheck
 from app.push.seats import Seats
 from app.push.sender import WebhookSender
 from app.push.webhook import Webhook
@@ -48,8 +45,6 @@ from app.services.sweep import EVERY_CHORE, Sweep
 from app.services.waiting import Waiting
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
-from app.storage.notify import PostgresChannel
-from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
@@ -281,17 +276,10 @@ def _open_engine(settings: Settings, app: Application, failpoints: Failpoints, h
     """The store, and the clock that timers go by: the one that decides, or the nearest that is known of it."""
     offset = offset_from(settings.test_clock_file if settings.test_mode else None)
     if not settings.is_sqlite:
+        from app import shared
+
         of_database = DatabaseClock(offset)
-        postgres = PostgresEngine(
-            settings.database_url,
-            clock=of_database,
-            failpoints=Failpoints(settings.test_failpoints if settings.test_mode else None, gevent.sleep),
-            on_commit=hub.committed,
-            deadline_seconds=settings.write_deadline_seconds,
-            connections=settings.postgres_connections,
-            allow_weak_durability=settings.allow_weak_durability,
-        )
-        return postgres, of_database
+        return shared.open_engine(settings, of_database, hub), of_database
     clock = SteadyClock(offset)
     sqlite = SqliteEngine(
         settings.sqlite_file,
@@ -306,18 +294,11 @@ def _open_engine(settings: Settings, app: Application, failpoints: Failpoints, h
 
 
 def _start_bus(app: Application, settings: Settings, engine: Engine, hub: Hub, lines: Lines) -> None:
-    if not isinstance(engine, PostgresEngine):
-        return
-    bus_url = settings.bus or settings.database_url
-    channel: Channel = PostgresChannel(bus_url)
-    if not bus_url.startswith("postgres"):
-        channel = RedisChannel(bus_url, f"fencepost:{engine.identity}")
-    bus = Bus(hub, channel, lambda topic: lines.length(topic) > 0)
-    hub.relay(bus.tell)
-    recheck = Recheck(engine, hub)
-    for part in (bus, recheck):
-        part.start()
-        app.on_close(part.stop)
+    if not settings.is_sqlite:
+        from app import shared
+
+        for part in shared.start_bus(settings, engine, hub, lines):
+            app.on_close(part.stop)
 
 
 def _receipts(settings: Settings) -> Receipts:

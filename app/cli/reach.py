@@ -14,7 +14,6 @@ from app.services.people import People
 from app.services.sweep import EVERY_CHORE, Sweep
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
-from app.storage.postgres import PostgresEngine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 
@@ -55,5 +54,7 @@ def _engine(settings: Settings) -> Engine:
     offset = offset_from(settings.test_clock_file if settings.test_mode else None)
     if settings.is_sqlite:
         return SqliteEngine(settings.sqlite_file, clock=SteadyClock(offset))
+    from app.storage.postgres import PostgresEngine
+
     weak = settings.allow_weak_durability
     return PostgresEngine(settings.database_url, clock=DatabaseClock(offset), connections=2, allow_weak_durability=weak)

@@ -12,6 +12,7 @@ everything from the lookup to the last byte, so a receiver that drips lives no l
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import cache
 
 import gevent
 from gevent import socket
@@ -70,7 +71,7 @@ class Webhook:
         self._lookup = lookup
         self._server_keys = tuple(server_keys)
         self._deadline_seconds = deadline_seconds
-        self._trust = trust or _system_trust()
+        self._trust = trust
         self._connect = connect
         self._wall = wall
 
@@ -106,7 +107,7 @@ class Webhook:
     def _exchange(self, connection: socket.socket, target: Target, notice: Notice) -> Answered | Undelivered:
         try:
             if target.scheme == "https":
-                connection = self._trust.wrap_socket(connection, server_hostname=target.host)
+                connection = (self._trust or _system_trust()).wrap_socket(connection, server_hostname=target.host)
         except (ssl.SSLError, OSError, ValueError):
             return Undelivered("tls")
         with closing(connection):
@@ -133,7 +134,9 @@ class Webhook:
         return "".join(f"{line}\r\n" for line in lines).encode("ascii") + b"\r\n" + notice.body
 
 
+@cache
 def _system_trust() -> SSLContext:
+    """Made at the first delivery that needs it: reading the certificates takes a noticeable part of a start."""
     context = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_default_certs()

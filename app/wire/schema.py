@@ -4,6 +4,8 @@ OpenAPI and the MCP tools show these. An optional member may be sent as `null`, 
 says so unless told not to, since some callers of tools cannot read a type of two words.
 """
 
+from copy import deepcopy
+from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
@@ -47,7 +49,7 @@ def output_schema(*answers: Any, closed: bool = False) -> Schema:
     It holds every member of each; those that all answers have are required; a word such as `status` is the list of
     its words. `closed` forbids other members: for tests, since callers must bear members that come later.
     """
-    schemas = [_answer(answer) for answer in answers]
+    schemas = [deepcopy(_answer(answer)) for answer in answers]
     merged = schemas[0] if len(schemas) == 1 else _merge(schemas)
     if closed:
         merged["additionalProperties"] = False
@@ -59,6 +61,7 @@ def mentions(annotation: Any, wanted: type) -> bool:
     return annotation is wanted or any(mentions(part, wanted) for part in get_args(annotation))
 
 
+@cache
 def _answer(answer: Any) -> Schema:
     schema = TypeAdapter(answer).json_schema(schema_generator=_Plain, mode="serialization")
     schema.pop("title", None)
