@@ -31,7 +31,7 @@ def _dialect(name: str) -> Dialect:
         return sqlite.dialect(paramstyle="qmark")
     from sqlalchemy.dialects.postgresql import psycopg
 
-    return psycopg.dialect()  # type: ignore[no-untyped-call, no-any-return]
+    return psycopg.dialect()  # type: ignore[no-untyped-call]
 
 
 class Compiled:
