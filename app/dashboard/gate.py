@@ -61,6 +61,8 @@ class Edge(Protocol):
 
     def request_id(self) -> str: ...
 
+    def told(self, outcome: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -272,7 +274,7 @@ class Gate:
             response.headers.setdefault(name, value)
         response.headers.setdefault("Content-Security-Policy", self.policy(None))
         response.headers["X-Request-Id"] = self.edge.request_id()
-        g.outcome = "ok" if response.status_code < 400 else "refused"
+        self.edge.told("ok" if response.status_code < 400 else "refused")
         return response
 
     def set_cookie(self, response: Response, cookie: Cookie) -> None:

@@ -3,18 +3,22 @@
 Transport (413, 415, a body that is cut short or late), query string, daily limit, then the route: its JSON, members,
 authorization and decision. Every answer gets its request id, is never cached and never sniffed. A fault tells the
 caller a request id and nothing else.
+
+Flask's contexts, matching and response cost as much as the rest of a lease's way through this process. So a JSON route
+whose path is fixed is looked up by method and path before Flask is asked, and answered by the very function that its
+Flask view calls.
 """
 
 import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
-from flask import Blueprint, Flask, Request, Response, g, request
+from flask import Blueprint, Flask, Response, request
+from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from app import tokens
 from app.clock import monotonic
 from app.core.limits import Counted, Exhausted
 from app.push.seats import Full
@@ -22,6 +26,7 @@ from app.services.limits import DailyLimit
 from app.services.ports import HungUp, Unavailable
 from app.web import address, body
 from app.web.connection import Connection
+from app.web.exchange import Exchange, Sent
 from app.web.log import RequestLog
 from app.web.tally import RequestTally
 from app.wire import errors
@@ -29,7 +34,6 @@ from app.wire.codes import Code
 from app.wire.reply import Refused, Reply, refusal
 
 _log = logging.getLogger("fencepost.web")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*) *", re.ASCII)
 
 
@@ -58,10 +62,10 @@ class Call:
         return found.group(1)
 
 
-_BEGAN = "fencepost.began"
 _SERVER_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
-_WITHOUT_BODY = (204, 304)
+_DIRECT = "fencepost.direct"
 Route = Callable[..., Reply]
+Direct = Callable[[Exchange], Sent]
 Made = TypeVar("Made")
 
 
@@ -79,10 +83,18 @@ class Edge:
     ) -> None:
         """Serve `route(call, **path)` at the rule. `cap` bytes of body at most; `query` allows a query string."""
 
+        def serve(exchange: Exchange, **path: str) -> Sent:
+            return exchange.answer(self._attempt(exchange, lambda: route(self._call(exchange, cap, query), **path)))
+
         def view(**path: str) -> Response:
-            return self.answer(lambda: route(self._call(cap, query), **path))
+            return _response(serve(here(), **path))
+
+        def bind(state: BlueprintSetupState) -> None:
+            state.app.extensions[_DIRECT][method, f"{state.url_prefix or ''}{rule}"] = serve
 
         blueprint.add_url_rule(rule, endpoint=f"{method}{rule.replace('.', '-')}", view_func=view, methods=[method])
+        if method == "POST" and "<" not in rule:
+            blueprint.record(bind)
 
     def answer(self, make: Callable[[], Reply]) -> Response:
         """Run it and make a response of what comes, a refusal or a fault included."""
@@ -90,6 +102,9 @@ class Edge:
 
     def attempt(self, make: Callable[[], Made]) -> Made | Reply:
         """What it makes, or the reply for the refusal or the fault that it ends in."""
+        return self._attempt(here(), make)
+
+    def _attempt(self, exchange: Exchange, make: Callable[[], Made]) -> Made | Reply:
         try:
             return make()
         except Refused as refused:
@@ -101,12 +116,15 @@ class Edge:
         except HungUp:
             return errors.unavailable(committed="no")
         except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
-            _log.exception("request %s failed", request_id())
-            return errors.internal(request_id())
+            _log.exception("request %s failed", exchange.request_id)
+            return errors.internal(exchange.request_id)
 
     def body(self, cap: int, media: str = "application/json") -> bytes:
         """The body of the request at hand. Raises Refused with 400, 408, 413 or 415."""
-        return body.read(request.environ, cap, self._body_deadline, media)
+        return self._body(request.environ, cap, media)
+
+    def _body(self, environ: Mapping[str, Any], cap: int, media: str = "application/json") -> bytes:
+        return body.read(environ, cap, self._body_deadline, media)
 
     def address(self) -> str:
         """Where the request at hand comes from, as far as it can be believed; IPv6 by /64."""
@@ -114,12 +132,19 @@ class Edge:
 
     def request_id(self) -> str:
         """The request's name in the log."""
-        return request_id()
+        return here().request_id
+
+    def told(self, outcome: str) -> None:
+        """The word for the log of the request at hand."""
+        here().outcome = outcome
 
     def counted(self) -> str | None:
         """Count the request at hand: the address that it was counted under. Raises Refused with 429."""
-        counted_as = self.client(request.environ)
-        self.count(counted_as)
+        return self._counted(here())
+
+    def _counted(self, exchange: Exchange) -> str | None:
+        counted_as = self.client(exchange.environ)
+        self._count(exchange, counted_as)
         return counted_as
 
     def caller(self) -> Connection:
@@ -128,7 +153,7 @@ class Edge:
 
     def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Response:
         """A response with the headers of every answer; `outcome` is the word for the log."""
-        return send(status, content, headers, outcome)
+        return _response(here().send(status, content, headers, outcome))
 
     def client(self, environ: Mapping[str, Any]) -> str | None:
         """The address to count a request under, or None where it is not counted."""
@@ -146,19 +171,22 @@ class Edge:
 
     def count(self, counted_as: str | None) -> None:
         """Count one request of an address. Raises Refused with 429."""
+        self._count(here(), counted_as)
+
+    def _count(self, exchange: Exchange, counted_as: str | None) -> None:
         if counted_as is None:
             return
         taken = self._requests.take(counted_as)
-        g.rate_headers = rate_headers(taken)
+        exchange.rate_headers = rate_headers(taken)
         if isinstance(taken, Exhausted):
             raise Refused(errors.rate_limited(taken.reset_seconds, limit=taken.limit))
 
-    def _call(self, cap: int, query: bool) -> Call:
-        environ = request.environ
-        read = self.body(cap)
+    def _call(self, exchange: Exchange, cap: int, query: bool) -> Call:
+        environ = exchange.environ
+        read = self._body(environ, cap)
         if environ.get("QUERY_STRING") and not query:
             raise Refused(errors.query_not_allowed())
-        counted_as = self.counted()
+        counted_as = self._counted(exchange)
         return Call(read, environ, Connection(environ), counted_as)
 
     def _warn_of_proxy(self) -> None:
@@ -180,41 +208,18 @@ def rate_headers(taken: Counted | Exhausted) -> dict[str, str]:
     }
 
 
-def _bare(proxy: Request) -> Request:
-    behind: Request = cast(Any, proxy)._get_current_object()
-    return behind
-
-
-def request_id() -> str:
-    """The caller's request id if it is a decent one, else one of ours; the same for the whole request."""
-    here = g._get_current_object()
-    known: str | None = here.get("request_id")
-    if known is None:
-        sent = request.environ.get("HTTP_X_REQUEST_ID") or ""
-        is_decent = _REQUEST_ID.fullmatch(sent) and not tokens.is_token(sent)  # it goes into the log
-        known = here.request_id = sent if is_decent else tokens.mint_identifier()
-    return known
+def here() -> Exchange:
+    """The exchange at hand, where Flask has been asked."""
+    return Exchange.of(request.environ)
 
 
 def respond(reply: Reply) -> Response:
     """A response with the headers that every answer carries."""
-    outcome = reply.body.get("code") or reply.body.get("status") or "ok"
-    return send(reply.status, b"" if reply.status in _WITHOUT_BODY else reply.encode(), reply.headers, str(outcome))
+    return _response(here().answer(reply))
 
 
-def send(status: int, content: bytes, more: Mapping[str, str], outcome: str) -> Response:
-    """The same for a body as bytes; `outcome` is the word for the log."""
-    here = g._get_current_object()
-    here.outcome = outcome
-    headers = {
-        "Content-Type": "application/json",
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-        "X-Request-Id": request_id(),
-        **here.get("rate_headers", {}),
-        **more,
-    }
-    return Response(content, status, list(headers.items()))
+def _response(sent: Sent) -> Response:
+    return Response(sent.content, sent.status, sent.headers)
 
 
 def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> None:
@@ -223,37 +228,45 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
     Each is also counted in `tally`.
     """
     counted = RequestTally() if tally is None else tally
+    direct: dict[tuple[str, str], Direct] = app.extensions.setdefault(_DIRECT, {})
+    through_flask = app.wsgi_app
 
-    serve = app.wsgi_app
+    def serve(environ: dict[str, Any], start_response: Any) -> Any:
+        exchange = Exchange(environ)
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        known = direct.get((method, path))
+        if known is None or "HTTP_UPGRADE" in environ:
+            return through_flask(environ, start_response)
+        sent = known(exchange)
+        note(exchange, method, path, sent.status)
+        start_response(sent.line(), [*sent.headers, ("Content-Length", str(len(sent.content)))])
+        return [sent.content]
 
-    def timed(environ: dict[str, Any], start_response: Any) -> Any:
-        environ[_BEGAN] = monotonic()
-        return serve(environ, start_response)
+    def note(exchange: Exchange, method: str, route: str, status: int) -> None:
+        seconds = monotonic() - exchange.began
+        counted.note(method, route, status, exchange.outcome, seconds)
+        log.request(
+            request_id=exchange.request_id,
+            method=method,
+            route=route,
+            status=status,
+            outcome=exchange.outcome,
+            seconds=seconds,
+        )
 
-    def note(response: Response) -> Response:
-        here, asked = g._get_current_object(), _bare(request)  # each use of a proxy looks it up anew
+    def finish(response: Response) -> Response:
+        exchange = here()
         if "X-Request-Id" not in response.headers:  # a page or a document that did not come through `send`
-            response.headers["X-Request-Id"] = request_id()
+            response.headers["X-Request-Id"] = exchange.request_id
             response.headers["X-Content-Type-Options"] = "nosniff"
-        route = asked.url_rule.rule if asked.url_rule is not None else "unknown"
-        outcome = here.get("outcome", "ok")
-        seconds = monotonic() - asked.environ[_BEGAN]
-        counted.note(asked.method, route, response.status_code, outcome, seconds)
         if "Allow" in response.headers:  # Flask lists a set, in an order of its own in each process
             response.headers["Allow"] = ", ".join(sorted(response.allow))
-        log.request(
-            request_id=request_id(),
-            method=asked.method,
-            route=route,
-            status=response.status_code,
-            outcome=outcome,
-            seconds=seconds,
-            subject=here.get("subject", ""),
-        )
+        route = request.url_rule.rule if request.url_rule is not None else "unknown"
+        note(exchange, request.method, route, response.status_code)
         return response
 
-    app.wsgi_app = timed  # type: ignore[method-assign]
-    app.after_request(note)
+    app.wsgi_app = serve  # type: ignore[method-assign]
+    app.after_request(finish)
 
     def refuse(fault: HTTPException) -> Response:
         if isinstance(fault, MethodNotAllowed):
@@ -261,7 +274,7 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
         if fault.code == 404:
             is_about_server = request.method == "OPTIONS" and request.environ["PATH_INFO"] == "*"
             return respond(errors.options(_SERVER_METHODS) if is_about_server else errors.unknown_route())
-        _log.warning("request %s refused by the framework: %s", request_id(), fault.code)
+        _log.warning("request %s refused by the framework: %s", here().request_id, fault.code)
         return respond(refusal(Code.INVALID_REQUEST, error="The request cannot be read as HTTP asks"))
 
     app.register_error_handler(HTTPException, refuse)

@@ -152,21 +152,16 @@ class RequestLog:
         self._write = write
         self._repeated = lru_cache(maxsize=4096)(self._lay_out_repeated)
 
-    def request(
-        self, *, request_id: str, method: str, route: str, status: int, outcome: str, seconds: float, subject: str = ""
-    ) -> None:
+    def request(self, *, request_id: str, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
         """Log one answered request.
 
         `route` is the template (`/services/v1/handoff/<id>`), `outcome` a code of the API such as `granted` or
-        `lease_held`, `seconds` how long it took, `subject` the first hex digits of the digest of what it was about.
+        `lease_held`, `seconds` how long it took.
         """
         if status < self._least:
             return
         before, after = self._repeated(method[:16], route, status, outcome)
-        fields: dict[str, object] = {"id": request_id, "ms": round(seconds * 1000, 2)}
-        if subject:
-            fields["subject"] = subject[:12]
-        own = self._layout(fields)
+        own = self._layout({"id": request_id, "ms": round(seconds * 1000, 2)})
         self._write(f"{before}{stamp(clock.wall())}{after}{own.lstrip('{')}")
 
     def _lay_out_repeated(self, method: str, route: str, status: int, outcome: str) -> tuple[str, str]:

@@ -7,7 +7,8 @@ from typing import Any
 from flask import Flask
 
 from app.services.ports import Unavailable
-from app.web import health
+from app.web import edge, health
+from app.web.log import RequestLog
 
 PLENTY = 1 << 40
 
@@ -33,6 +34,7 @@ class Shelf:
 
 def get(path: str, store: Shelf, *, free: int = PLENTY, stopping: bool = False) -> tuple[int, Any]:
     app = Flask(__name__)
+    edge.install(app, RequestLog("json", "info", lambda _: None))
     ready = health.Readiness(store, Path(), lambda: stopping, free=lambda _: free)
     app.register_blueprint(health.blueprint(ready))
     answer = app.test_client().get(path)
