@@ -6,16 +6,18 @@ envelope may nest deeper than a body, so that a body of the full depth fits into
 same rule, with the same position, as over REST.
 """
 
+import re
 from dataclasses import dataclass
 
 from app.mcp import rpc
 from app.mcp.rpc import Fault, Id
 from app.wire import errors
-from app.wire.json import InvalidJson, NotAnObject, read_elements, read_object
+from app.wire.json import InvalidJson, NotAnObject, Number, read_elements, read_object
 
 MOST_IN_A_BATCH = 20
 _DEEPEST = 256
 _PARAMS = {"params": frozenset({"arguments"})}
+_whole_number = re.compile(r"-?[0-9]+", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,7 @@ def _message(body: bytes) -> Message:
         members = read_object(body, nested=_PARAMS, deepest=_DEEPEST)
     except NotAnObject:
         return _invalid("A message is one JSON object")
-    id_ = members.get("id")
-    known = id_ if isinstance(id_, str) or type(id_) is int else None
+    known = _known(members.get("id"))
     if members.get("jsonrpc") != "2.0":
         return _invalid('jsonrpc must be "2.0"', known)
     if "id" in members and known is None:
@@ -92,6 +93,13 @@ def _message(body: bytes) -> Message:
     if not isinstance(params, dict):
         return Unreadable(Fault(rpc.INVALID_PARAMS, "params must be an object"), known)
     return Request(known, method, params)
+
+
+def _known(id_: object) -> Id | None:
+    """An id that a request may have, however many digits a client gives it; None for anything else."""
+    if isinstance(id_, str) or type(id_) is int:
+        return id_
+    return id_ if isinstance(id_, Number) and _whole_number(id_.text) else None
 
 
 def _invalid(why: str, id_: Id | None = None) -> Unreadable:

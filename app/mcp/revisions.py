@@ -71,6 +71,8 @@ def check(headers: Headers, request: Request) -> None:
     missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]
     if missing:
         raise Fault(rpc.INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
+    if not isinstance(meta[_CAPABILITIES_KEY], dict):
+        raise Fault(rpc.INVALID_PARAMS, f"params._meta: {_CAPABILITIES_KEY} must be an object")
     version = meta[_VERSION_KEY]
     _same("MCP-Protocol-Version", headers.version, version)
     _same("Mcp-Method", headers.method, request.method)

@@ -7,7 +7,7 @@ broken transport.
 
 from collections.abc import Mapping
 
-from app.wire.json import dump
+from app.wire.json import Number, dump
 from app.wire.reply import Reply
 
 PARSE_ERROR = -32700
@@ -20,8 +20,8 @@ UNSUPPORTED_VERSION = -32022
 
 _HTTP = {METHOD_NOT_FOUND: 404, INTERNAL_ERROR: 200}
 
-Id = str | int
-"""What a request is known by. The protocol allows no null and no fraction."""
+Id = str | int | Number
+"""What a request is known by. The protocol allows no null and no fraction; a Number is a whole one of many digits."""
 
 
 class Fault(Exception):

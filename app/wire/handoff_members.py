@@ -13,7 +13,17 @@ from app.core.machine import DEFAULT_STATES, Machine, MalformedMachine, Who, dec
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import RawJson
-from app.wire.kinds import ANY_BUT_NULL, HandoffOwnerToken, HandoffReceiverToken, Nonce, Note, Raw, Title, WaitSeconds
+from app.wire.kinds import (
+    ANY_BUT_NULL,
+    LARGEST_VERSION,
+    HandoffOwnerToken,
+    HandoffReceiverToken,
+    Nonce,
+    Note,
+    Raw,
+    Title,
+    WaitSeconds,
+)
 from app.wire.members import Members, Rule, fault
 from app.wire.reply import Refused, refusal
 
@@ -171,9 +181,9 @@ class ReadHandoff(Members):
     wait_seconds: WaitSeconds | None = None
     since_version: Annotated[
         int | None,
-        Rule("a whole number of at least 1"),
         Field(
             ge=1,
+            le=LARGEST_VERSION,
             description="The `version` that you know: the wait ends at once if it is another one by now, so no move "
             "is missed. Without it the wait is for the next move.",
         ),

@@ -14,7 +14,7 @@ from app.tokens import Kind, is_well_formed
 from app.wire.json import RawJson
 from app.wire.members import Rule
 
-LARGEST_FENCE = 2**53 - 1
+LARGEST_FENCE = LARGEST_VERSION = 2**53 - 1
 
 
 def _well_formed(kind: Kind) -> AfterValidator:

@@ -14,11 +14,10 @@ from pydantic import Field
 
 from app.wire.codes import Code
 from app.wire.json import InvalidJson, NotAnObject, read_object
+from app.wire.kinds import LARGEST_VERSION
 from app.wire.lease import LeaseStatus
 from app.wire.members import Members, check
 from app.wire.reply import Refused
-
-LARGEST_VERSION = 2**53 - 1
 
 
 class StreamCode(StrEnum):

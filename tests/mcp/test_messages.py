@@ -6,7 +6,7 @@ import pytest
 
 from app.mcp import messages, rpc
 from app.mcp.messages import Request, Silent, Unreadable
-from app.wire.json import RawJson
+from app.wire.json import RawJson, dump
 
 
 def one(**members: object) -> messages.Message | list[messages.Message]:
@@ -21,6 +21,13 @@ def test_a_request_keeps_its_id_and_its_arguments_as_text(id_) -> None:
     assert isinstance(read, Request)
     assert (read.id, type(read.id), read.method) == (id_, type(id_), "tools/call")
     assert read.params == {"name": "t", "arguments": RawJson('{"n":1e400, "a": "\\u0041"}')}
+
+
+@pytest.mark.parametrize("id_", ["9223372036854775807", "-18446744073709551616", "1764542400123456789", "9" * 300])
+def test_an_id_of_many_digits_comes_back_as_sent(id_) -> None:
+    read = messages.read(f'{{"jsonrpc":"2.0","id":{id_},"method":"ping"}}'.encode())
+    assert isinstance(read, Request)
+    assert dump(rpc.result(read.id, {})).decode() == f'{{"jsonrpc":"2.0","id":{id_},"result":{{}}}}'
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,8 @@ def test_notifications_and_responses_are_silent(members) -> None:
         (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', rpc.INVALID_REQUEST, 1),
         (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', rpc.INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}', rpc.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}', rpc.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":12345678901234567890.5,"method":"ping"}', rpc.INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', rpc.INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":[],"method":"ping"}', rpc.INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":1,"method":7}', rpc.INVALID_REQUEST, 1),

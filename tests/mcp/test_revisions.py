@@ -54,8 +54,19 @@ def test_a_request_that_agrees_with_its_headers_passes() -> None:
     revisions.check(Headers(NEWEST, "tools/list", "whatever"), call(None, method="tools/list"))
 
 
-@pytest.mark.parametrize("meta", [None, 17, [], {}, {VERSION: NEWEST}, {CAPABILITIES: {}}])
-def test_what_must_be_in_meta_is_missed_by_name(meta) -> None:
+@pytest.mark.parametrize(
+    "meta",
+    [
+        None,
+        17,
+        [],
+        {},
+        {VERSION: NEWEST},
+        {CAPABILITIES: {}},
+        *({VERSION: NEWEST, CAPABILITIES: odd} for odd in (None, [], "all", True)),
+    ],
+)
+def test_what_must_be_in_meta_is_told_by_name(meta) -> None:
     told = fault(GOOD, call(meta=meta))
     assert (told.code, told.http) == (rpc.INVALID_PARAMS, 400)
     assert "io.modelcontextprotocol/" in told.message

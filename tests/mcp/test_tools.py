@@ -96,6 +96,13 @@ def test_schemas_are_valid_and_every_member_is_described(name) -> None:
     assert "$ref" not in json.dumps(listing["inputSchema"])
 
 
+@pytest.mark.parametrize("name", CONTRACT)
+def test_a_number_has_both_its_bounds_in_the_schema(name) -> None:
+    for rule in TOOLS[name].listing()["inputSchema"]["properties"].values():
+        if rule.get("type") == "integer":
+            assert rule["minimum"] < rule["maximum"] <= 2**53 - 1
+
+
 def described(rule: dict[str, Any]) -> bool:
     return bool(rule.get("description")) or any(described(choice) for choice in rule.get("anyOf", []))
 
