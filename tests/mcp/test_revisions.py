@@ -63,7 +63,8 @@ def test_a_request_that_agrees_with_its_headers_passes() -> None:
         {},
         {VERSION: NEWEST},
         {CAPABILITIES: {}},
-        *({VERSION: NEWEST, CAPABILITIES: odd} for odd in (None, [], "all", True)),
+        {VERSION: NEWEST, CAPABILITIES: None},
+        {VERSION: NEWEST, CAPABILITIES: ["all"]},
     ],
 )
 def test_what_must_be_in_meta_is_told_by_name(meta) -> None:
