@@ -66,8 +66,9 @@ docs-serve: ## read the documentation on http://127.0.0.1:8001 while writing it
 
 bench: ## measure against what people use instead; results go to docs/performance.md
 	@scripts/venv dev
-	@scripts/need wrk
-	@exec $(BIN)/python -m bench
+	@scripts/need wrk redis-server postgresql etcd
+	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.rivals
 
 lock: ## pin what pyproject.toml asks for, with hashes, in requirements/ (UPGRADE=1 takes newer releases)
 	@scripts/venv dev

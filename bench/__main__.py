@@ -5,16 +5,14 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 
 from bench import handover, load
 from bench.load import Load
+from bench.tables import keep
 from tests.real.server import RunningServer
 
 CONNECTIONS = (1, 8, 64, 256)
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
-_BEGIN, _END = "<!-- leases: made by make bench -->", "<!-- end of leases -->"
 _QUIET = {"FENCEPOST_LOG_LEVEL": "warning"}
 Rounds = dict[str, list[Load]]
 
@@ -44,7 +42,7 @@ def main() -> None:
     ]
     text = "\n".join(lines)
     print(text)
-    _keep(text)
+    keep("leases", "make bench", text)
 
 
 def _arguments() -> argparse.Namespace:
@@ -88,13 +86,6 @@ def _rows(connections: int, rounds: Rounds) -> list[str]:
 def _commit() -> str:
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
     return done.stdout.strip()
-
-
-def _keep(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    PAGE.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,11 @@ from pathlib import Path
 from statistics import median
 
 from bench import load
+from bench.tables import keep
 from tests.real.server import RunningServer
 
 CONNECTIONS = (1, 16, 64)
 GOAL = 0.75
-PAGE = Path(__file__).parents[1] / "docs/performance.md"
-_BEGIN, _END = "<!-- tools: made by python -m bench.mcp -->", "<!-- end of tools -->"
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ def main() -> None:
             lines.append(_row(connections, rounds))
     text = "\n".join(lines)
     print(text)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
-    PAGE.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    keep("tools", "python -m bench.mcp", text)
 
 
 def _run(server: RunningServer, surface: str, connections: int, seconds: float) -> Round:

@@ -19,12 +19,11 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.tables import keep
 from tests.real.api import V1, Api
 from tests.real.server import RunningServer
 from tests.real.stream.rawsocket import RawSocket
 
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
-_BEGIN, _END = "<!-- push: made by python -m bench.push -->", "<!-- end of push -->"
 ROUNDS = 10
 WARM_UP = 100
 STATES = [f"s{number}" for number in range(ROUNDS + 2)]
@@ -147,8 +146,7 @@ def main() -> None:
     ]
     text = "\n".join(lines)
     print(text)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
-    PAGE.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    keep("push", "python -m bench.push", text)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,9 @@ def test_both_are_logged_and_counted_by_their_template(limit: DailyLimit) -> Non
         (FIXED, "POST", {"Upgrade": "websocket", "Connection": "upgrade"}),
     ],
 )
-def test_whatever_is_not_exactly_that_is_flask_s(limit: DailyLimit, path: str, method: str, headers: dict[str, str]) -> None:
+def test_whatever_is_not_exactly_that_is_flask_s(
+    limit: DailyLimit, path: str, method: str, headers: dict[str, str]
+) -> None:
     served = Served(limit, "off")
     served.ask(path, method=method, data=b"{}", headers=headers, **JSON)
     assert served.asked_flask == ["yes"]
