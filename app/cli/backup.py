@@ -15,12 +15,11 @@ from app.settings import Settings, StartRefused
 
 def backup(settings: Settings, file: str | None) -> list[str]:
     """Write one; the lines to say. Raises StartRefused."""
-    from app.cli.reach import A_DAY_SECONDS, done
+    from app.cli.reach import A_DAY_SECONDS, done, installed
+    from app.serving.prepare import prepared
 
     _only_sqlite(settings, "pg_dump or a base backup")
-    if not settings.sqlite_file.exists():
-        sentence = f"{settings.sqlite_file} is not there, so nothing was backed up. Is FENCEPOST_DATA_DIR right?"
-        raise StartRefused(sentence)
+    settings = prepared(installed(settings))
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(wall()))
     target = Path(file).absolute() if file else settings.backup_dir / f"fencepost-{stamp}.db"
     try:

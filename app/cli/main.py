@@ -117,9 +117,8 @@ def _rotate_receipt_key(_: argparse.Namespace) -> int:
 
 def _backup(given: argparse.Namespace) -> int:
     from app.cli.backup import backup
-    from app.serving.prepare import prepared
 
-    for line in backup(prepared(load()), given.file):
+    for line in backup(load(), given.file):
         _say(line)
     return 0
 
@@ -135,19 +134,20 @@ def _restore(given: argparse.Namespace) -> int:
 
 
 def _sweep(_: argparse.Namespace) -> int:
-    from app.cli.reach import A_DAY_SECONDS, done
+    from app.cli.reach import A_DAY_SECONDS, done, installed
     from app.serving.prepare import prepared
 
-    removed = done(prepared(load()), {"verb": "sweep"}, patience_seconds=A_DAY_SECONDS)["removed"]
+    removed = done(prepared(installed(load())), {"verb": "sweep"}, patience_seconds=A_DAY_SECONDS)["removed"]
     _say("Swept " + ", ".join(f"{count} {kind}" for kind, count in removed.items()) + ".")
     return 0
 
 
 def _operator(given: argparse.Namespace) -> int:
     from app.cli.operator import run
+    from app.cli.reach import installed
     from app.serving.prepare import prepared
 
-    for line in run(prepared(load()), given):
+    for line in run(prepared(installed(load())), given):
         _say(line)
     return 0
 

@@ -21,6 +21,19 @@ A_MOMENT_SECONDS = 15.0
 A_DAY_SECONDS = 86_400.0
 
 
+def installed(settings: Settings) -> Settings:
+    """The settings, unless they name a SQLite file that is not there: an admin verb makes no database by accident.
+
+    Raises StartRefused. To be asked before anything makes the data folder.
+    """
+    if settings.is_sqlite and not settings.sqlite_file.exists():
+        raise StartRefused(
+            f"{settings.sqlite_file} is not there, so nothing was done. Is FENCEPOST_DATA_DIR right? "
+            "`fencepost-server migrate` makes a new database."
+        )
+    return settings
+
+
 def done(settings: Settings, asked: Mapping[str, Any], *, patience_seconds: float = A_MOMENT_SECONDS) -> dict[str, Any]:
     """What the verb answered. Raises StartRefused with the sentence when it could not be done."""
     said = _answer(settings, asked, patience_seconds)

@@ -131,12 +131,18 @@ def test_a_backup_overwrites_nothing_and_a_restore_wants_it_as_it_was_written(
     assert "has not the SHA-256" in refused.stderr
 
 
-def test_nothing_is_backed_up_where_no_database_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ["backup", "sweep", "operator list", "operator remove ann", "operator add ann"])
+def test_an_admin_verb_in_a_mistyped_folder_says_so_and_makes_nothing(tmp_path: Path, verb: str) -> None:
     folder = tmp_path / "mistyped"
-    done = command(folder, "backup")
+    done = command(folder, *verb.split())
     assert (done.returncode, done.stdout) == (78, "")
-    assert f"{folder}/fencepost.db is not there, so nothing was backed up" in done.stderr
-    assert list(folder.rglob("*.db")) == []
+    assert f"{folder}/fencepost.db is not there, so nothing was done. Is FENCEPOST_DATA_DIR right?" in done.stderr
+    assert not folder.exists()
+
+
+def test_an_operator_can_be_added_before_the_first_start(tmp_path: Path) -> None:
+    assert command(tmp_path / "data", "migrate").returncode == 0
+    assert "Nobody may sign in yet" in command(tmp_path / "data", "operator", "list").stdout
 
 
 def test_a_bare_copy_of_a_running_server_is_refused_with_the_way_out(server: RunningServer, tmp_path: Path) -> None:
