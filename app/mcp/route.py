@@ -8,7 +8,7 @@ Requests count like those of REST, each message of a batch as one.
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 from flask.blueprints import BlueprintSetupState
 from werkzeug.routing import Rule
 
@@ -22,7 +22,7 @@ from app.services.ports import Caller
 from app.wire import errors
 from app.wire.json import dump
 from app.wire.origins import Origins
-from app.wire.reply import Refused, Reply
+from app.wire.reply import Refused, Reply, Sent
 
 CAP = 65_536
 _JSON_RANGES = frozenset({"application/json", "application/*", "*/*"})
@@ -42,7 +42,13 @@ class Edge(Protocol):
 
     def caller(self) -> Caller: ...
 
-    def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Response: ...
+    def environ(self) -> Mapping[str, Any]: ...
+
+    def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Sent: ...
+
+    def view(self, make: Callable[..., Sent]) -> Callable[..., Response]: ...
+
+    def answer_directly(self, state: BlueprintSetupState, method: str, rule: str, make: Callable[[], Sent]) -> None: ...
 
 
 def blueprint(edge: Edge, server: Server, origins: Origins) -> Blueprint:
@@ -50,16 +56,17 @@ def blueprint(edge: Edge, server: Server, origins: Origins) -> Blueprint:
     routes = Blueprint("mcp", __name__)
     endpoint = _Endpoint(edge, server, origins)
 
-    def view() -> Response:
-        if request.method == "OPTIONS":
+    def answer() -> Sent:
+        if edge.environ()["REQUEST_METHOD"] == "OPTIONS":
             return edge.send(200, b"", {"Allow": "OPTIONS, POST"}, "options")
-        made = edge.attempt(lambda: endpoint.answer(request.environ))
+        made = edge.attempt(lambda: endpoint.answer(edge.environ()))
         return endpoint.refused(made, None) if isinstance(made, Reply) else made
 
     def add(state: BlueprintSetupState) -> None:
         # For any method there is: a rule with a list of them would name all of it in Allow.
         state.app.url_map.add(Rule("/mcp", endpoint="mcp", methods=None))
-        state.app.view_functions["mcp"] = view
+        state.app.view_functions["mcp"] = edge.view(answer)
+        edge.answer_directly(state, "POST", "/mcp", answer)
 
     routes.record(add)
     return routes
@@ -71,7 +78,7 @@ class _Endpoint:
         self._server = server
         self._origins = origins
 
-    def answer(self, environ: Mapping[str, Any]) -> Response:
+    def answer(self, environ: Mapping[str, Any]) -> Sent:
         if environ["REQUEST_METHOD"] != "POST":
             reply = errors.method_not_allowed(("POST",))
             return self._edge.send(reply.status, reply.encode(), reply.headers, "method_not_allowed")
@@ -94,7 +101,7 @@ class _Endpoint:
             raise Refused(errors.not_acceptable())
         return self._edge.body(CAP)
 
-    def _one(self, message: Message, headers: Headers, counted: str | None) -> Response:
+    def _one(self, message: Message, headers: Headers, counted: str | None) -> Sent:
         match message:
             case Silent():
                 return self._edge.send(202, b"", {}, "accepted")
@@ -112,7 +119,7 @@ class _Endpoint:
                     return self._fault(fault.http if is_newest_era else 200, message.id, fault)
                 return self._edge.send(200, dump(rpc.result(message.id, answered.members)), {}, answered.outcome)
 
-    def _batch(self, batch: list[Message], headers: Headers, counted: str | None) -> Response:
+    def _batch(self, batch: list[Message], headers: Headers, counted: str | None) -> Sent:
         if not revisions.allows_batches(headers):
             fault = Fault(rpc.INVALID_REQUEST, "Invalid request: this revision has no batches, send one message")
             return self._fault(fault.http, None, fault)
@@ -141,11 +148,11 @@ class _Endpoint:
         asker = Asker(self._edge.caller(), counted, message.meta or {})
         return self._server.answer(message, asker, self._edge.attempt, is_newest_era=is_newest_era)
 
-    def refused(self, reply: Reply, id_: rpc.Id | None) -> Response:
+    def refused(self, reply: Reply, id_: rpc.Id | None) -> Sent:
         fault = rpc.fault_of(reply)
         return self._edge.send(reply.status, dump(rpc.error(id_, fault)), reply.headers, str(reply.body["code"]))
 
-    def _fault(self, status: int, id_: rpc.Id | None, fault: Fault) -> Response:
+    def _fault(self, status: int, id_: rpc.Id | None, fault: Fault) -> Sent:
         return self._edge.send(status, dump(rpc.error(id_, fault)), {}, f"rpc{fault.code}")
 
 

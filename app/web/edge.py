@@ -26,12 +26,12 @@ from app.services.limits import DailyLimit
 from app.services.ports import HungUp, Unavailable
 from app.web import address, body
 from app.web.connection import Connection
-from app.web.exchange import Exchange, Sent
+from app.web.exchange import Exchange, here
 from app.web.log import RequestLog
 from app.web.tally import RequestTally
 from app.wire import errors
 from app.wire.codes import Code
-from app.wire.reply import Refused, Reply, refusal
+from app.wire.reply import Refused, Reply, Sent, refusal
 
 _log = logging.getLogger("fencepost.web")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*) *", re.ASCII)
@@ -65,7 +65,7 @@ class Call:
 _SERVER_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 _DIRECT = "fencepost.direct"
 Route = Callable[..., Reply]
-Direct = Callable[[Exchange], Sent]
+Direct = Callable[[], Sent]
 Made = TypeVar("Made")
 
 
@@ -83,18 +83,24 @@ class Edge:
     ) -> None:
         """Serve `route(call, **path)` at the rule. `cap` bytes of body at most; `query` allows a query string."""
 
-        def serve(exchange: Exchange, **path: str) -> Sent:
-            return exchange.answer(self._attempt(exchange, lambda: route(self._call(exchange, cap, query), **path)))
-
-        def view(**path: str) -> Response:
-            return _response(serve(here(), **path))
+        def serve(**path: str) -> Sent:
+            return here().answer(self.attempt(lambda: route(self._call(cap, query), **path)))
 
         def bind(state: BlueprintSetupState) -> None:
-            state.app.extensions[_DIRECT][method, f"{state.url_prefix or ''}{rule}"] = serve
+            self.answer_directly(state, method, rule, serve)
 
+        view = self.view(serve)
         blueprint.add_url_rule(rule, endpoint=f"{method}{rule.replace('.', '-')}", view_func=view, methods=[method])
         if method == "POST" and "<" not in rule:
             blueprint.record(bind)
+
+    def answer_directly(self, state: BlueprintSetupState, method: str, rule: str, make: Direct) -> None:
+        """Answer this method at exactly this rule of the blueprint by what is made, without asking Flask."""
+        state.app.extensions[_DIRECT][method, f"{state.url_prefix or ''}{rule}"] = make
+
+    def view(self, make: Callable[..., Sent]) -> Callable[..., Response]:
+        """A Flask view that answers what is made."""
+        return lambda **path: _response(make(**path))
 
     def answer(self, make: Callable[[], Reply]) -> Response:
         """Run it and make a response of what comes, a refusal or a fault included."""
@@ -102,9 +108,6 @@ class Edge:
 
     def attempt(self, make: Callable[[], Made]) -> Made | Reply:
         """What it makes, or the reply for the refusal or the fault that it ends in."""
-        return self._attempt(here(), make)
-
-    def _attempt(self, exchange: Exchange, make: Callable[[], Made]) -> Made | Reply:
         try:
             return make()
         except Refused as refused:
@@ -116,19 +119,16 @@ class Edge:
         except HungUp:
             return errors.unavailable(committed="no")
         except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
-            _log.exception("request %s failed", exchange.request_id)
-            return errors.internal(exchange.request_id)
+            _log.exception("request %s failed", here().request_id)
+            return errors.internal(here().request_id)
 
     def body(self, cap: int, media: str = "application/json") -> bytes:
         """The body of the request at hand. Raises Refused with 400, 408, 413 or 415."""
-        return self._body(request.environ, cap, media)
-
-    def _body(self, environ: Mapping[str, Any], cap: int, media: str = "application/json") -> bytes:
-        return body.read(environ, cap, self._body_deadline, media)
+        return body.read(here().environ, cap, self._body_deadline, media)
 
     def address(self) -> str:
         """Where the request at hand comes from, as far as it can be believed; IPv6 by /64."""
-        return address.counted_as(address.of_client(request.environ, self._policy.trusted_proxies))
+        return address.counted_as(address.of_client(here().environ, self._policy.trusted_proxies))
 
     def request_id(self) -> str:
         """The request's name in the log."""
@@ -140,20 +140,21 @@ class Edge:
 
     def counted(self) -> str | None:
         """Count the request at hand: the address that it was counted under. Raises Refused with 429."""
-        return self._counted(here())
-
-    def _counted(self, exchange: Exchange) -> str | None:
-        counted_as = self.client(exchange.environ)
-        self._count(exchange, counted_as)
+        counted_as = self.client(here().environ)
+        self.count(counted_as)
         return counted_as
 
     def caller(self) -> Connection:
         """The connection of the request at hand."""
-        return Connection(request.environ)
+        return Connection(here().environ)
 
-    def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Response:
-        """A response with the headers of every answer; `outcome` is the word for the log."""
-        return _response(here().send(status, content, headers, outcome))
+    def environ(self) -> Mapping[str, Any]:
+        """The WSGI environment of the request at hand."""
+        return here().environ
+
+    def send(self, status: int, content: bytes, headers: Mapping[str, str], outcome: str) -> Sent:
+        """An answer with the headers of every answer; `outcome` is the word for the log."""
+        return here().send(status, content, headers, outcome)
 
     def client(self, environ: Mapping[str, Any]) -> str | None:
         """The address to count a request under, or None where it is not counted."""
@@ -171,22 +172,19 @@ class Edge:
 
     def count(self, counted_as: str | None) -> None:
         """Count one request of an address. Raises Refused with 429."""
-        self._count(here(), counted_as)
-
-    def _count(self, exchange: Exchange, counted_as: str | None) -> None:
         if counted_as is None:
             return
         taken = self._requests.take(counted_as)
-        exchange.rate_headers = rate_headers(taken)
+        here().rate_headers = rate_headers(taken)
         if isinstance(taken, Exhausted):
             raise Refused(errors.rate_limited(taken.reset_seconds, limit=taken.limit))
 
-    def _call(self, exchange: Exchange, cap: int, query: bool) -> Call:
-        environ = exchange.environ
-        read = self._body(environ, cap)
+    def _call(self, cap: int, query: bool) -> Call:
+        environ = here().environ
+        read = self.body(cap)
         if environ.get("QUERY_STRING") and not query:
             raise Refused(errors.query_not_allowed())
-        counted_as = self._counted(exchange)
+        counted_as = self.counted()
         return Call(read, environ, Connection(environ), counted_as)
 
     def _warn_of_proxy(self) -> None:
@@ -206,11 +204,6 @@ def rate_headers(taken: Counted | Exhausted) -> dict[str, str]:
         "RateLimit-Remaining": str(remaining),
         "RateLimit-Reset": str(taken.reset_seconds),
     }
-
-
-def here() -> Exchange:
-    """The exchange at hand, where Flask has been asked."""
-    return Exchange.of(request.environ)
 
 
 def respond(reply: Reply) -> Response:
@@ -237,7 +230,7 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
         known = direct.get((method, path))
         if known is None or "HTTP_UPGRADE" in environ:
             return through_flask(environ, start_response)
-        sent = known(exchange)
+        sent = known()
         note(exchange, method, path, sent.status)
         start_response(sent.line(), [*sent.headers, ("Content-Length", str(len(sent.content)))])
         return [sent.content]

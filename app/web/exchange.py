@@ -1,33 +1,20 @@
 """One request and its answer: what the log, the metrics and the headers want to know of it.
 
-It rides in the WSGI environment from the first line to the last, so it is there whether Flask has been asked or not.
+It is there from the first line to the last, whether Flask has been asked or not.
 """
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any
 
 from app import tokens
 from app.clock import monotonic
-from app.wire.reply import Reply
+from app.wire.reply import Reply, Sent
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _WITHOUT_BODY = (204, 304)
-_NAME = "fencepost.exchange"
-_STATUS_LINES = {status.value: f"{status.value} {status.phrase.upper()}" for status in HTTPStatus}
-
-
-class Sent(NamedTuple):
-    """A whole answer, as bytes."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    content: bytes
-
-    def line(self) -> str:
-        """The status with its phrase, in capitals as Werkzeug writes it."""
-        return _STATUS_LINES[self.status]
+_at_hand: ContextVar["Exchange"] = ContextVar("exchange")  # each connection is a greenlet with a context of its own
 
 
 class Exchange:
@@ -41,13 +28,7 @@ class Exchange:
         self.outcome = "ok"
         self.rate_headers: Mapping[str, str] = {}
         self._request_id: str | None = None
-        environ[_NAME] = self
-
-    @staticmethod
-    def of(environ: Mapping[str, Any]) -> "Exchange":
-        """The one that this environment belongs to."""
-        found: Exchange = environ[_NAME]
-        return found
+        _at_hand.set(self)
 
     @property
     def request_id(self) -> str:
@@ -76,3 +57,8 @@ class Exchange:
             **more,
         }
         return Sent(status, list(headers.items()), content)
+
+
+def here() -> Exchange:
+    """The exchange at hand. Raises LookupError outside of a request."""
+    return _at_hand.get()

@@ -9,12 +9,13 @@ address of its own (docs/metrics.md).
 
 import os
 
-from flask import Blueprint, Response
+from flask import Blueprint
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from app.web.edge import Edge
 from app.web.figures import FigureCollector, Sources
+from app.wire.reply import Sent
 
 
 def blueprint(edge: Edge, sources: Sources, *, workers: int) -> Blueprint:
@@ -25,8 +26,8 @@ def blueprint(edge: Edge, sources: Sources, *, workers: int) -> Blueprint:
     registry.register(FigureCollector(sources, str(os.getpid()) if workers > 1 else None))
     routes = Blueprint("metrics", __name__)
 
-    def metrics() -> Response:
+    def metrics() -> Sent:
         return edge.send(200, generate_latest(registry), {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}, "ok")
 
-    routes.add_url_rule("/metrics", view_func=metrics, methods=["GET"])
+    routes.add_url_rule("/metrics", "metrics", view_func=edge.view(metrics), methods=["GET"])
     return routes

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple
 
 from app.core.instants import seconds_down
 from app.wire.codes import MEANINGS, Code
@@ -26,6 +28,21 @@ class Reply:
     def encode(self) -> bytes:
         """The body as bytes."""
         return dump(self.body)
+
+
+class Sent(NamedTuple):
+    """A whole answer, ready to be sent."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    content: bytes
+
+    def line(self) -> str:
+        """The status with its phrase, in capitals as Werkzeug writes it."""
+        return _STATUS_LINES[self.status]
+
+
+_STATUS_LINES = {status.value: f"{status.value} {status.phrase.upper()}" for status in HTTPStatus}
 
 
 class Refused(Exception):

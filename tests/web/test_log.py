@@ -10,6 +10,7 @@ import pytest
 from flask import Flask, Response, abort
 
 from app.web import edge
+from app.web.exchange import here
 from app.web.log import Events, Pen, RequestLog, as_json, as_text, layout, stamp
 
 
@@ -31,7 +32,7 @@ def served(log: RequestLog) -> Flask:
     edge.install(app, log)
 
     def thing(name: str) -> Response:
-        edge.here().outcome = "granted"
+        here().outcome = "granted"
         return Response(name)
 
     def broken() -> Response:
