@@ -2,7 +2,8 @@
 
 All steps run in one transaction, so that a start that is killed half way leaves the old schema. Two starts do not
 race: on SQLite one process holds the file, on PostgreSQL a row of `migration_lock` is locked first, in that same
-transaction (no advisory locks and no session state: it works through a pooler too). A schema that this code does
+transaction (no advisory locks and no session state: it works through a pooler too); who loses the race to make that
+table begins again. A schema that this code does
 not know was written by a newer release, and is refused.
 
 A new revision is a file `migrations/versions/NNNN_topic.py`, where NNNN is its `revision`, with `down_revision` naming
@@ -13,11 +14,15 @@ only when there is a step to take: most starts find the schema as it should be a
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from app.settings import StartRefused
 from app.shipped import folder
 
+_MADE_BY_ANOTHER = ("23505", "42P07", "42710")
+"""What PostgreSQL says to `CREATE TABLE IF NOT EXISTS` when another transaction makes that table in this very moment:
+a unique violation of its own catalogue, a duplicate table, a duplicate type. The next time it is there."""
 NEWEST = "head"
 EMPTY = "base"
 
@@ -45,6 +50,15 @@ def postgres_engine(url: str) -> Engine:
 
 def migrate(engine: Engine, target: str = NEWEST) -> list[str]:
     """Go to `target` (a revision, NEWEST or EMPTY); the revisions before and after. Raises SchemaTooNew."""
+    try:
+        return _migrate(engine, target)
+    except DBAPIError as fault:
+        if getattr(fault.orig, "sqlstate", None) not in _MADE_BY_ANOTHER:
+            raise
+    return _migrate(engine, target)
+
+
+def _migrate(engine: Engine, target: str) -> list[str]:
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             _lock_row(connection)

@@ -20,4 +20,5 @@ def test_moves_keep_their_pace_and_memory_stays_flat_among_hostile_receivers(tmp
     assert told["moves"] > 100, told
     assert told["among_p50_ms"] < 5 * told["quiet_p50_ms"] + 20, told
     assert told["among_p99_ms"] < 5 * told["quiet_p99_ms"] + 100, told
-    assert told["memory_grown_kib"] < 20_000, told
+    assert told["retries"] > 300, told
+    assert told["memory_grown_kib"] < 2_000, told

@@ -2,17 +2,20 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import Engine, inspect, text
 
 from app.storage import migrate
 from app.storage.sqlite import SqliteEngine
 from app.storage.tables import metadata
+from tests.real.cluster import shared_cluster
 from tests.storage.shelf import Open
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +29,29 @@ def test_a_database_goes_up_down_and_up_again(tmp_path: Path) -> None:
     assert migrate.migrate(engine, migrate.EMPTY) == [newest, migrate.EMPTY]
     assert inspect(engine).get_table_names() == ["alembic_version"]
     assert migrate.migrate(engine) == [migrate.EMPTY, newest]
+
+
+@pytest.mark.postgres
+def test_a_start_that_meets_another_on_an_empty_database_waits_for_it() -> None:
+    engine = migrate.postgres_engine(shared_cluster().database())
+    with ThreadPoolExecutor(1) as beside:
+        with engine.begin() as other:
+            other.execute(text("CREATE TABLE migration_lock (id INTEGER PRIMARY KEY)"))
+            start = beside.submit(migrate.migrate, engine)
+            await_blocked(engine)
+        assert start.result(60) == [migrate.EMPTY, migrate.newest_revision()]
+
+
+def await_blocked(engine: Engine) -> None:
+    """Until somebody in this database waits for another's transaction."""
+    database = "datname = current_database() AND wait_event_type = 'Lock'"
+    query = text(f"SELECT count(*) FROM pg_sleep(0.02), pg_stat_activity WHERE {database}")
+    deadline = time.monotonic() + 30
+    count = 0
+    while not count:
+        assert time.monotonic() < deadline, "nobody waits"
+        with engine.connect() as connection:
+            count = connection.execute(query).scalar() or 0
 
 
 def test_each_revision_can_be_undone_alone(tmp_path: Path) -> None:
