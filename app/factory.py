@@ -31,6 +31,7 @@ from app.push.names import Names
 from app.push.seats import Seats
 from app.push.sender import WebhookSender
 from app.push.webhook import Webhook
+from app.services.agenda import Agendas
 from app.services.audit import Audit
 from app.services.claim import Claims
 from app.services.handoff import Handoffs
@@ -256,7 +257,17 @@ def _dashboard(
     front = Gate(settings, gate, people, origins, clock)
     views = Overview(engine)
     app.register_blueprint(
-        dashboard.blueprint(front, views, handoffs, leases, claims, Audit(engine), engine.report, Outbox(engine))
+        dashboard.blueprint(
+            front,
+            views,
+            Agendas(engine, handoffs),
+            handoffs,
+            leases,
+            claims,
+            Audit(engine),
+            engine.report,
+            Outbox(engine),
+        )
     )
     return Feeds(people, front.cookie_name("fencepost_session"))
 

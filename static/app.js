@@ -28,23 +28,54 @@ function inWords(seconds) {
   return "0 s";
 }
 
+/* What the server says was true when it looked: so long before its answer arrived. */
+const lagOf = (page) => Number((page.getElementById("lag") || { dataset: {} }).dataset.lag || 0);
 const ends = new WeakMap();
 const arrival = performance.getEntriesByType("navigation")[0];
-let seenAt = arrival ? arrival.responseStart : performance.now();
+let seenAt = (arrival ? arrival.responseStart : performance.now()) - lagOf(document);
+
+/* Only what is on the screen is written to; the end of what is not is known all the same. */
+const onScreen = new WeakSet();
+const watcher = "IntersectionObserver" in window ? new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (entry.isIntersecting) { onScreen.add(entry.target); write(entry.target); } else onScreen.delete(entry.target);
+  }
+}, { rootMargin: "200px" }) : null;
+
+function known(element) {
+  let found = ends.get(element);
+  if (!found) {
+    const isAge = "age" in element.dataset;
+    const seconds = Number(isAge ? element.dataset.age : element.dataset.left);
+    found = { isAge, zero: seenAt + (isAge ? -seconds : seconds) * 1000, over: !isAge && seconds <= 0 };
+    ends.set(element, found);
+    if (watcher) watcher.observe(element); else onScreen.add(element);
+  }
+  return found;
+}
+
+function write(element) {
+  const { isAge, zero } = known(element);
+  const seconds = (isAge ? performance.now() - zero : zero - performance.now()) / 1000;
+  const words = !isAge && seconds <= 0 ? element.dataset.over : inWords(seconds);
+  if (element.textContent !== words) element.textContent = words;
+}
+
+let alarm = 0;
 
 function tick() {
   let ended = false;
+  let next = Infinity;
   for (const element of document.querySelectorAll(".left[data-left], .age[data-age]")) {
-    if (!ends.has(element)) ends.set(element, { at: seenAt, over: false });
-    const known = ends.get(element);
-    const gone = (performance.now() - known.at) / 1000;
-    const isAge = "age" in element.dataset;
-    const seconds = isAge ? Number(element.dataset.age) + gone : Number(element.dataset.left) - gone;
-    const words = inWords(seconds);
-    if (element.textContent !== words) element.textContent = words;
-    if (!isAge && seconds <= 0 && !known.over) known.over = ended = true;
+    const it = known(element);
+    if (!it.isAge && !it.over) {
+      if (it.zero <= performance.now()) { it.over = ended = true; write(element); } else next = Math.min(next, it.zero);
+    }
+    if (onScreen.has(element)) write(element);
   }
   if (ended && feed) setTimeout(refresh, 150);
+  clearTimeout(alarm);
+  if (next < Infinity) alarm = setTimeout(tick, Math.min(next - performance.now() + 1, 250000));
 }
 
 /* ------------------------------------------------------------------------------------------------ fresh parts */
@@ -67,8 +98,9 @@ async function refresh() {
     });
     if (answer.status === 401 || answer.type === "opaqueredirect") { endSession(); return; }
     if (answer.status >= 500) throw new Error(String(answer.status));
+    const answered = performance.now();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    seenAt = asked;
+    seenAt = Math.max(asked, answered - lagOf(page));
     failures = 0;
     if (offlineSince) { offlineSince = ""; enable(true); }
     put(page);
@@ -86,10 +118,12 @@ async function refresh() {
   }
 }
 
+/* At once for one change, once a second for many: never later because still more happens. */
 let timer = 0;
+let last = -1000;
 function soon() {
-  clearTimeout(timer);
-  timer = setTimeout(refresh, 120);
+  if (timer) return;
+  timer = setTimeout(() => { timer = 0; last = performance.now(); refresh(); }, Math.max(120, last + 1000 - performance.now()));
 }
 
 function put(page) {
@@ -311,6 +345,10 @@ document.addEventListener("keydown", (event) => {
     if (choice) choice.focus();
   }
 });
+
+/* A page that answers a form takes the address of the page that the form stood on, so that Back and Reload ask nothing. */
+const here = document.body.dataset.here;
+if (here) history.replaceState(null, "", here);
 
 /* Nothing picked, nothing to move. */
 const bulk = byId("bulk");

@@ -56,14 +56,25 @@ if (field && crypto.subtle) {
   field.addEventListener("input", readNames);
 }
 
-const starts = new WeakMap();
-function shrink() {
-  for (const bar of document.querySelectorAll("progress.bar-left")) {
-    if (!starts.has(bar)) starts.set(bar, { at: performance.now(), left: bar.value });
-    const known = starts.get(bar);
-    bar.value = Math.max(0, known.left - (performance.now() - known.at) / 1000);
+/* A bar shrinks from what is left to nothing, in a movement that the browser makes by itself; only those on the screen do. */
+const moving = new WeakMap();
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) { if (moving.has(target)) moving.get(target).cancel(); moving.delete(target); continue; }
+    const { left, total, at } = target.dataset;
+    const gone = performance.now() - Number(at);
+    const begin = Math.max(0, Number(left) * 1000 - gone);
+    const scale = Math.min(1, begin / (Number(total) * 1000));
+    const steps = [{ transform: `scaleX(${scale})` }, { transform: "scaleX(0)" }];
+    moving.set(target, target.animate(steps, { duration: begin, fill: "forwards" }));
   }
-  requestAnimationFrame(shrink);
+}, { rootMargin: "100px" });
+
+function bars() {
+  for (const bar of document.querySelectorAll(".bar-left:not([data-at])")) {
+    bar.dataset.at = seenAt;
+    seen.observe(bar);
+  }
 }
-requestAnimationFrame(shrink);
-if (field) setInterval(label, 500);
+bars();
+setInterval(() => { bars(); if (field) label(); }, 250);

@@ -104,9 +104,10 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """It is due again, with all its tries."""
+    """It is due again, with all its tries. `repeated`: it was already, and nothing changed."""
 
     delivery: Delivery
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,24 @@ class Underway:
     """A try is going on at this moment."""
 
 
-def resend(delivery: Delivery, now: int) -> Resent | TooLate | Underway:
-    """A person asks for it once more; whether it was delivered makes no difference."""
+@dataclass(frozen=True, slots=True)
+class TriedMeanwhile:
+    """It was tried since the person looked: what they decided on is not what there is."""
+
+
+def resend(delivery: Delivery, seen_tried_at: int | None, now: int) -> Resent | TooLate | Underway | TriedMeanwhile:
+    """A person asks for it once more; whether it was delivered makes no difference.
+
+    `seen_tried_at` is the last try that they saw, so that a form that is sent twice sends nothing twice.
+    """
     if now >= delivery.notice.expires_at:
         return TooLate()
     if delivery.claimed_until > now:
         return Underway()
+    if delivery.tried_at != seen_tried_at:
+        return TriedMeanwhile()
+    if delivery.tries == 0 and delivery.due_at is not None and delivery.due_at <= now:
+        return Resent(delivery, repeated=True)
     return Resent(replace(delivery, tries=0, due_at=now, ending=None))
 
 

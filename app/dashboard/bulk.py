@@ -65,6 +65,7 @@ class Bulk:
         ][:_MOST]
         done = sum(row.is_done for row in rows)
         shown = {"title": f"{done} of {len(rows)} moved to {to}", "rows": rows, "to": to, "note": note, "is_done": True}
+        shown["here"] = "/handoffs"
         return Page("bulk.html", shown)
 
     def _row(self, record: core.HandoffRecord, to: str, note: str, now: int) -> Picked:

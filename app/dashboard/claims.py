@@ -68,7 +68,7 @@ class ClaimList:
         return self._not_done("It is finished, over, or claimed anew. Nothing was released: look again.", 409)
 
     def _not_done(self, sentence: str, status: int = 400) -> Page:
-        return self._gate.problem(status, "Not released", sentence)
+        return self._gate.problem(status, "Not released", sentence, onward="/claims")
 
 
 def standing(record: ClaimRecord, now: int) -> str:

@@ -16,6 +16,7 @@ from flask import Blueprint, Response, g, request
 
 from app import __version__, tokens
 from app.clock import Clock
+from app.core.instants import SECOND
 from app.core.person import SESSION_SECONDS, Session
 from app.dashboard import show
 from app.services.people import People
@@ -40,9 +41,11 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 PAGES: list[tuple[str, str]] = [
+    ("Now", "/"),
     ("Handoffs", "/handoffs"),
     ("Leases", "/leases"),
     ("Claims", "/claims"),
+    ("Deliveries", "/deliveries"),
     ("Audit", "/audit"),
     ("Health", "/health"),
     ("Settings", "/settings"),
@@ -249,9 +252,17 @@ class Gate:
 
     # ------------------------------------------------------------------------------------------- answering
 
-    def problem(self, status: int, heading: str, sentence: str, *, headers: Mapping[str, str] | None = None) -> Page:
-        """A page that says what did not happen, and why."""
-        return Page("problem.html", {"title": heading, "sentence": sentence}, status, headers or {})
+    def problem(
+        self,
+        status: int,
+        heading: str,
+        sentence: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        onward: str = "/",
+    ) -> Page:
+        """A page that says what did not happen, and why; `onward` is where to look again."""
+        return Page("problem.html", {"title": heading, "sentence": sentence, "onward": onward}, status, headers or {})
 
     def refused(self, reply: Reply) -> Response:
         """A refusal that all surfaces know, as a page."""
@@ -300,12 +311,15 @@ class Gate:
     def _render(self, page: Page) -> Response:
         nonce = None if page.is_same_for_all else tokens.mint_identifier()
         visit: Visit | None = g.get("visit")
+        looked_at = page.words.get("now", self.clock.now())
         words = {
             "visit": visit or Visit(None, ""),
             "pages": PAGES,
             "path": request.path,
             "nonce": nonce,
-            "now": self.clock.now(),
+            "now": looked_at,
+            "lag": lambda: max(0, self.clock.now() - looked_at) // (SECOND // 1000),
+            "here": request.path.rpartition("/")[0] or "/" if request.method == "POST" else "",
             "test_mode": self.settings.test_mode,
             "weak_durability": self.settings.allow_weak_durability,
             "version": __version__,

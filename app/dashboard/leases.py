@@ -93,7 +93,7 @@ class LeaseList:
         )
 
     def _not_done(self, sentence: str, status: int = 400) -> Page:
-        return self._gate.problem(status, "Not broken", sentence)
+        return self._gate.problem(status, "Not broken", sentence, onward="/leases")
 
     def _known(self, digest: str) -> bytes:
         return bytes.fromhex(digest) if _DIGEST.fullmatch(digest) else b""

@@ -46,12 +46,16 @@ def when(at: int) -> Markup:
     return Markup('<time datetime="%s">%s %s UTC</time>') % (text, day, time)
 
 
-def left(microseconds: int) -> Markup:
-    """Time that runs out: the script counts it down from the seconds that were left when the page was made."""
+def left(microseconds: int, over: str = "0 s") -> Markup:
+    """Time that runs out: the script counts it down from the seconds that were left when the page was made.
+
+    `over` is what it says from the end on, until the page knows more.
+    """
     seconds = max(0, microseconds)
-    return Markup('<span class="left" data-left="%s">%s</span>') % (
+    return Markup('<span class="left" data-left="%s" data-over="%s">%s</span>') % (
         f"{seconds / SECOND:.3f}",
-        in_words(seconds_down(seconds)),
+        over,
+        in_words(seconds_down(seconds)) if seconds else over,
     )
 
 

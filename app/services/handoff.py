@@ -13,6 +13,7 @@ from app.services.handoff_waits import HandoffWaits, Waiter, WaitOutcome
 from app.services.limits import DailyLimit
 from app.services.outbox import announce
 from app.services.ports import Caller, Deadlines, Seats, Signals
+from app.services.refusals import Refusals
 from app.services.room import Room
 from app.storage import handoff as storage
 from app.storage.engine import Engine, Reader, Transaction
@@ -20,6 +21,7 @@ from app.tokens import Kind
 
 CreateOutcome = core.Created | core.OfferConflict | core.NoRoom | Exhausted
 MoveOutcome = core.Moved | core.MoveRefusal | core.NotFound
+_DISAGREEMENTS = (core.StateMismatch, core.TransitionNotAllowed, core.UnknownState, core.NonceConflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class Handoffs:
         result_url: Callable[[str], str],
         failpoint: Callable[[str], None],
     ) -> None:
+        self.refusals = Refusals()
         self._engine = engine
+        self._signals = signals
         self._waits = HandoffWaits(engine, signals, deadlines, seats, failpoint)
         self._creations = creations
         self._room = Room(most_live)
@@ -159,7 +163,7 @@ class Handoffs:
                 return core.NotFound()
             return self._move(tx, record, core.Wish(role, expected, to, nonce, note))
 
-        return self._engine.run(operation)
+        return self._counted(handoff_id, self._engine.run(operation))
 
     def move_as_operator(
         self, *, handoff_id: str, actor: str, to: str, expected: str, nonce: str | None, note: str | None
@@ -174,7 +178,7 @@ class Handoffs:
                 audit.note(tx, actor=actor, action="handoff.move", subject=handoff_id, detail=f"{expected} to {to}")
             return outcome
 
-        return self._engine.run(operation)
+        return self._counted(handoff_id, self._engine.run(operation))
 
     def move_as_reviewer(
         self, *, handoff_id: str, role: core.Role, to: str, expected: str, nonce: str | None, note: str | None
@@ -186,7 +190,14 @@ class Handoffs:
             record = storage.lock(tx, handoff_id)
             return core.NotFound() if record is None else self._move(tx, record, wish)
 
-        return self._engine.run(operation)
+        return self._counted(handoff_id, self._engine.run(operation))
+
+    def _counted(self, handoff_id: str, outcome: MoveOutcome) -> MoveOutcome:
+        if isinstance(outcome, core.Moved):
+            self.refusals.forget(handoff_id)
+        elif isinstance(outcome, _DISAGREEMENTS) and self.refusals.note(handoff_id):
+            self._signals.ring([FEED])
+        return outcome
 
     def _repeat(
         self, tx: Transaction, creation_hash: bytes, offer: core.Offer

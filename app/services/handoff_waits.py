@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.clock import monotonic
 from app.core import handoff as core
-from app.services.handoff_reads import Look, find, look, topic
+from app.services.handoff_reads import FEED, Look, find, look, topic
 from app.services.looks import SharedLooks
 from app.services.ports import Caller, Deadlines, HungUp, Seats, Signals
 from app.storage.engine import Engine
@@ -104,10 +104,12 @@ class HandoffWaits:
     def _listed(self, handoff_id: str, waiter: Waiter) -> Iterator[None]:
         line = self._waiters.setdefault(handoff_id, [])
         line.append(waiter)
+        self._signals.ring([FEED])
         try:
             yield
         finally:
             line.remove(waiter)
+            self._signals.ring([FEED])
             if not line:
                 self._waiters.pop(handoff_id, None)
 

@@ -8,7 +8,21 @@ from collections.abc import Callable, Collection
 
 from app.core import outbox as core
 from app.core.instants import SECOND
-from app.core.outbox import Again, Answered, Delivery, NoNotice, Notice, Over, Resent, TooLate, Undelivered, Underway
+from app.core.outbox import (
+    Again,
+    Answered,
+    Delivery,
+    NoNotice,
+    Notice,
+    Over,
+    Resent,
+    TooLate,
+    TriedMeanwhile,
+    Undelivered,
+    Underway,
+)
+from app.services import audit
+from app.services.handoff_reads import FEED
 from app.storage import outbox as rows
 from app.storage.engine import Engine, Reader, Transaction
 from app.tokens import random_fraction
@@ -87,20 +101,28 @@ class Outbox:
                 result, tries=delivery.tries, expires_at=delivery.notice.expires_at, now=now, jitter=jitter
             )
             is_ours = rows.settle(tx, delivery, now=now, result=core.word(result), next_step=next_step)
+            tx.ring(FEED)
             return next_step if is_ours else None
 
         return self._engine.run(operation)
 
-    def resend(self, *, handoff_id: str, version: int) -> Resent | NoNotice | TooLate | Underway:
-        """A person wants this notice sent once more. Raises Unavailable."""
+    def resend(
+        self, *, handoff_id: str, version: int, seen_tried_at: int | None, actor: str
+    ) -> Resent | NoNotice | TooLate | TriedMeanwhile | Underway:
+        """A person wants this notice sent once more. The audit has a line of it exactly when it will be.
 
-        def operation(tx: Transaction) -> Resent | NoNotice | TooLate | Underway:
+        `seen_tried_at` is the instant of the last try that they saw, None for no try. Raises Unavailable.
+        """
+
+        def operation(tx: Transaction) -> Resent | NoNotice | TooLate | TriedMeanwhile | Underway:
             delivery = rows.lock(tx, handoff_id, version)
             if delivery is None:
                 return NoNotice()
-            outcome = core.resend(delivery, tx.now())
-            if isinstance(outcome, Resent):
+            outcome = core.resend(delivery, seen_tried_at, tx.now())
+            if isinstance(outcome, Resent) and not outcome.repeated:
                 rows.reopen(tx, outcome.delivery)
+                audit.note(tx, actor=actor, action="notice.resend", subject=handoff_id, detail=f"version {version}")
+                tx.ring(FEED)
             return outcome
 
         return self._engine.run(operation)

@@ -2,17 +2,23 @@
 
 from dataclasses import dataclass
 
+from app.core.outbox import Delivery
 from app.storage import overview as rows
 from app.storage import overview_claim as claim_rows
 from app.storage import overview_lease as lease_rows
+from app.storage import overview_outbox as outbox_rows
 from app.storage.engine import Engine, Reader
 from app.storage.overview import ListedHandoff, Place, Standing, Wanted
 from app.storage.overview_claim import ClaimPlace, ListedClaim
 from app.storage.overview_lease import LeasePlace, ListedLease
+from app.storage.overview_outbox import DeliveryKind, DeliveryPlace
 
 __all__ = [
     "ClaimPage",
     "ClaimPlace",
+    "DeliveryKind",
+    "DeliveryPage",
+    "DeliveryPlace",
     "HandoffPage",
     "LeasePage",
     "LeasePlace",
@@ -51,6 +57,15 @@ class ClaimPage:
     rows: list[ListedClaim]
     now: int
     after: ClaimPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Some notices, the instant of the look, and the place to go on from; None at the end."""
+
+    rows: list[Delivery]
+    now: int
+    after: DeliveryPlace | None
 
 
 class Overview:
@@ -95,6 +110,20 @@ class Overview:
                 record = page[-1].record
                 last = ((record.completed_at or 0) if completed else record.claimed_at, page[-1].claim_hash)
             return ClaimPage(page, reader.now(), last)
+
+        return self._engine.read(query)
+
+    def deliveries(self, kind: DeliveryKind, *, after: DeliveryPlace | None = None, most: int = 100) -> DeliveryPage:
+        """Notices of a kind, those of the latest handoffs first. Raises Unavailable."""
+
+        def query(reader: Reader) -> DeliveryPage:
+            found = outbox_rows.deliveries(reader, kind, after, most + 1)
+            page = found[:most]
+            last = None
+            if len(found) > most:
+                notice = page[-1].notice
+                last = (notice.expires_at, notice.handoff_id, notice.version)
+            return DeliveryPage(page, reader.now(), last)
 
         return self._engine.read(query)
 

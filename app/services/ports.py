@@ -3,7 +3,7 @@
 `app/push` offers these; the surfaces bring the caller.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -81,6 +81,8 @@ class Signals(Protocol):
     def stopping(self) -> bool: ...
 
     def listen(self, topic: str, /) -> Ticket: ...
+
+    def ring(self, topics: Iterable[str], /) -> None: ...
 
 
 class Deadlines(Protocol):

@@ -17,7 +17,7 @@ from app.storage.tables import outbox
 
 TOPIC = "outbox"
 
-_COLUMNS = (
+COLUMNS = (
     outbox.c.handoff_id,
     outbox.c.version,
     outbox.c.url,
@@ -37,7 +37,7 @@ _APPEND = Statement(insert(outbox).values({column.name: bindparam(column.name) f
 _place = func.row_number().over(partition_by=outbox.c.receiver, order_by=outbox.c.due_at)
 _ranked = select(outbox.c.handoff_id, outbox.c.version, _place.label("place")).where(*_OPEN).subquery()
 _FAIR_SHARE = Statement(
-    select(*_COLUMNS)
+    select(*COLUMNS)
     .join(_ranked, and_(outbox.c.handoff_id == _ranked.c.handoff_id, outbox.c.version == _ranked.c.version))
     .where(_ranked.c.place <= bindparam("per_receiver"))
     .order_by(outbox.c.tries, outbox.c.due_at, outbox.c.handoff_id, outbox.c.version)
@@ -58,9 +58,9 @@ _SETTLE = Statement(
     )
 )
 _GIVE_UP = Statement(update(outbox).where(*_THIS, *_OPEN).values(due_at=None, ending=bindparam("how")))
-_ONE = Statement(select(*_COLUMNS).where(*_THIS))
+_ONE = Statement(select(*COLUMNS).where(*_THIS))
 _REOPEN = Statement(update(outbox).where(*_THIS).values(tries=0, due_at=bindparam("now"), ending=None))
-_OF_HANDOFF = Statement(select(*_COLUMNS).where(outbox.c.handoff_id == bindparam("id")).order_by(outbox.c.version))
+_OF_HANDOFF = Statement(select(*COLUMNS).where(outbox.c.handoff_id == bindparam("id")).order_by(outbox.c.version))
 _COUNTS = Statement(select(outbox.c.ending, func.count()).group_by(outbox.c.ending))
 _LAPSED = Statement(
     select(outbox.c.handoff_id, outbox.c.version)
@@ -94,7 +94,7 @@ def append(tx: Transaction, notice: Notice) -> None:
 def due(reader: Reader, *, per_receiver: int, most: int) -> list[Delivery]:
     """Notices that may be tried, at most `per_receiver` for one receiver; fresh ones come before retries."""
     found = reader.all(_FAIR_SHARE, now=reader.now(), per_receiver=per_receiver, most=most)
-    return [_delivery(row) for row in found]
+    return [read(row) for row in found]
 
 
 def claim(tx: Transaction, delivery: Delivery, *, until: int) -> Delivery | None:
@@ -131,7 +131,7 @@ def settle(tx: Transaction, delivery: Delivery, *, now: int, result: str, next_s
 def lock(tx: Transaction, handoff_id: str, version: int) -> Delivery | None:
     """One notice, locked; None where there is none."""
     row = tx.lock(_ONE, id=handoff_id, number=version)
-    return None if row is None else _delivery(row)
+    return None if row is None else read(row)
 
 
 def reopen(tx: Transaction, delivery: Delivery) -> None:
@@ -142,7 +142,7 @@ def reopen(tx: Transaction, delivery: Delivery) -> None:
 
 def of_handoff(reader: Reader, handoff_id: str) -> list[Delivery]:
     """All notices of a handoff, in the order of its moves."""
-    return [_delivery(row) for row in reader.all(_OF_HANDOFF, id=handoff_id)]
+    return [read(row) for row in reader.all(_OF_HANDOFF, id=handoff_id)]
 
 
 def counts(reader: Reader) -> dict[str, int]:
@@ -165,7 +165,8 @@ def drop(tx: Transaction, keys: list[tuple[str, int]]) -> int:
     return sum(tx.execute_each(_DROP, each))
 
 
-def _delivery(row: Row) -> Delivery:
+def read(row: Row) -> Delivery:
+    """A row of these columns as a value."""
     handoff_id, version, url, body, expires_at, tries, due_at, claimed_until, ending, result, tried_at = row
     return Delivery(
         Notice(

@@ -17,7 +17,7 @@ from sqlalchemy.sql.expression import BindParameter, ColumnElement
 from app.core.handoff import Audience
 from app.storage.engine import Reader
 from app.storage.statement import Row, Statement
-from app.storage.tables import handoff
+from app.storage.tables import DECIDED, handoff
 
 Standing = Literal["open", "ended", "expired", "all"]
 Place = tuple[int, str]
@@ -84,6 +84,12 @@ _RANGES = {
     for with_state in (True, False)
 }
 _FOREVER = 1 << 62
+_DECIDED = Statement(
+    select(handoff.c.handoff_id)
+    .where(DECIDED)
+    .order_by(handoff.c.changed_at.desc(), handoff.c.handoff_id.desc())
+    .limit(bindparam("most"))
+)
 
 
 def handoffs(reader: Reader, wanted: Wanted, most: int) -> list[ListedHandoff]:
@@ -120,6 +126,12 @@ def handoffs(reader: Reader, wanted: Wanted, most: int) -> list[ListedHandoff]:
     ]
     merged = heapq.merge(*found, key=lambda row: (row.expires_at, row.handoff_id), reverse=not rising)
     return list(islice(merged, most))
+
+
+def last_decided(reader: Reader) -> str | None:
+    """The handoff for a person that moved last; None where none has."""
+    row = reader.one(_DECIDED, most=1)
+    return None if row is None else cast(str, row[0])
 
 
 def _rows(rows: list[Row]) -> list[ListedHandoff]:

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, or_, select
 from app.core.lease import LeaseRecord
 from app.storage.engine import Reader
 from app.storage.lease import NAMES, record_of
-from app.storage.statement import Statement
+from app.storage.statement import Row, Statement
 from app.storage.tables import lease
 
 _COLUMNS = (lease.c.key_hash, *(lease.c[name] for name in NAMES))
@@ -38,6 +38,17 @@ _ENDED = Statement(
     .order_by(lease.c.absolute_expires_at.desc(), lease.c.key_hash.desc())
     .limit(bindparam("most"))
 )
+_LAPSED = Statement(
+    select(*_COLUMNS)
+    .where(
+        lease.c.owner_hash.is_not(None),
+        lease.c.lease_expires_at <= bindparam("now"),
+        lease.c.lease_expires_at > bindparam("since"),
+        lease.c.absolute_expires_at > bindparam("now"),
+    )
+    .order_by(lease.c.lease_expires_at.desc(), lease.c.key_hash.desc())
+    .limit(bindparam("most"))
+)
 _FOREVER = 1 << 62
 LeasePlace = tuple[int, bytes]
 
@@ -62,6 +73,16 @@ def ended(reader: Reader, after: LeasePlace | None, most: int) -> list[ListedLea
     return _rows(reader, _ENDED, at, key_hash, most)
 
 
+def lapsed(reader: Reader, since: int, most: int) -> list[ListedLease]:
+    """Keys whose owner let the lease lapse after this instant, and that nobody took since: the latest first."""
+    found = reader.all(_LAPSED, now=reader.now(), since=since, most=most)
+    return [_row(row) for row in found]
+
+
 def _rows(reader: Reader, statement: Statement, at: int, key_hash: bytes, most: int) -> list[ListedLease]:
     found = reader.all(statement, now=reader.now(), at=at, key_hash=key_hash, most=most)
-    return [ListedLease(bytes(row[0]), record_of(row[1:])) for row in found]  # type: ignore[call-overload]
+    return [_row(row) for row in found]
+
+
+def _row(row: Row) -> ListedLease:
+    return ListedLease(bytes(row[0]), record_of(row[1:]))  # type: ignore[call-overload]

@@ -4,7 +4,7 @@ Text from outside is LargeBinary (UTF-8 bytes), so that a NUL means the same to 
 BigInteger microseconds.
 """
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, String, Table, text
 
 metadata = MetaData(
     naming_convention={
@@ -93,6 +93,11 @@ handoff = Table(
     Index("ix_handoff_state", "state", "ended", "audience", "expires_at", "handoff_id"),
 )
 
+# What people were asked and has moved, for the page that says what was decided last. SQLite takes a partial index only
+# for a query that says its condition word by word, so it is spelled here.
+DECIDED = text("audience = 'person' AND version > 1")
+Index("ix_handoff_decided", handoff.c.changed_at, handoff.c.handoff_id, sqlite_where=DECIDED, postgresql_where=DECIDED)
+
 # The lines of a handoff's history, only ever added. `mover` is who; `nonce` is the mover's, for a move sent again.
 handoff_history = Table(
     "handoff_history",
@@ -174,6 +179,18 @@ outbox = Table(
     Column("ending", String(16)),
     Column("result", String(16)),
     Column("tried_at", BigInteger),
+    Index("ix_outbox_ending", "ending", "expires_at", "handoff_id", "version"),
+)
+
+# Notices that were tried in vain or given up.
+FAILING = text("(ending IS NULL AND tries > 0 OR ending IN ('stopped', 'exhausted', 'expired'))")
+Index(
+    "ix_outbox_failing",
+    outbox.c.expires_at,
+    outbox.c.handoff_id,
+    outbox.c.version,
+    sqlite_where=FAILING,
+    postgresql_where=FAILING,
 )
 
 # Who may sign in to the dashboard: see core/person.py.

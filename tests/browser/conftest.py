@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.real.server import RunningServer
 
@@ -30,6 +30,7 @@ _FLAGS = [
     "--disable-sync",
 ]
 Visitor = Callable[..., BrowserContext]
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from app.core.outbox import (
     Over,
     Resent,
     TooLate,
+    TriedMeanwhile,
     Undelivered,
     Underway,
     after_try,
@@ -91,16 +92,26 @@ def test_a_try_that_a_crash_cut_short_counts() -> None:
 
 def test_a_person_may_have_it_sent_once_more_while_the_handoff_lives() -> None:
     over = Delivery(NOTICE, 5, None, 0, "exhausted", "500", T0 - SECOND)
-    again = resend(over, T0)
+    seen = over.tried_at
+    again = resend(over, seen, T0)
     assert again == Resent(Delivery(NOTICE, 0, T0, 0, None, "500", T0 - SECOND))
-    assert resend(over, NEVER) == TooLate()
-    assert isinstance(resend(over, NEVER - 1), Resent)
+    assert resend(over, seen, NEVER) == TooLate()
+    assert isinstance(resend(over, seen, NEVER - 1), Resent)
+
+
+def test_a_wish_that_is_sent_twice_sends_nothing_twice() -> None:
+    stopped = Delivery(NOTICE, 1, None, 0, "stopped", "410", T0)
+    first = resend(stopped, T0, T0 + 1)
+    assert isinstance(first, Resent)
+    assert resend(first.delivery, T0, T0 + 2) == Resent(first.delivery, repeated=True)
+    tried = Delivery(NOTICE, 1, None, 0, "delivered", "200", T0 + 3)
+    assert resend(tried, T0, T0 + 4) == TriedMeanwhile()
 
 
 def test_what_is_being_sent_is_not_sent_again() -> None:
     claimed = Delivery(NOTICE, 1, T0, T0 + 1)
-    assert resend(claimed, T0) == Underway()
-    assert isinstance(resend(claimed, T0 + 1), Resent)
+    assert resend(claimed, None, T0) == Underway()
+    assert isinstance(resend(claimed, None, T0 + 1), Resent)
 
 
 @pytest.mark.parametrize(
