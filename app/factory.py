@@ -255,6 +255,7 @@ def _dashboard(
     people: People,
 ) -> Feeds:
     front = Gate(settings, gate, people, origins, clock)
+    edge.refuse_browsers_with(app, front.nowhere)
     views = Overview(engine)
     app.register_blueprint(
         dashboard.blueprint(

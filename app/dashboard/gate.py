@@ -271,6 +271,19 @@ class Gate:
         heading = "Out of reach for a moment" if reply.status == 503 else "That did not work"
         return self.respond(self.problem(reply.status, heading, sentence + ".", headers=reply.headers))
 
+    def nowhere(self, reply: Reply) -> Response:
+        """What no route answers, as a page."""
+        if reply.status == 404:
+            page = self.problem(404, "No such page", "Nothing is at this address.", headers=reply.headers)
+        else:
+            page = self.problem(
+                reply.status,
+                "Not a page",
+                "This address takes a form from a page, and shows nothing itself.",
+                headers=reply.headers,
+            )
+        return self.respond(page)
+
     def respond(self, made: Page | Goto | Response) -> Response:
         """The response with the headers that every page carries."""
         if isinstance(made, Goto):

@@ -20,6 +20,8 @@ _AFTER = re.compile(r"(\d{1,18})\.([0-9a-f]{64})", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FENCE = re.compile(r"[1-9]\d{0,15}", re.ASCII)
 _LONGEST_REASON = 500
+_ROWS = (100, 500, 2_000)
+"""How many rows a page has: few for everybody, many for who watches a whole fleet."""
 
 
 class LeaseList:
@@ -33,8 +35,9 @@ class LeaseList:
     def show(self, visit: Visit) -> Page:
         """One page of the list: live ones, or ended ones."""
         is_held = visit.query.get("show") != "ended"
-        page = self._overview.leases(held=is_held, after=_place(visit.query.get("after", "")))
-        shown = {} if is_held else {"show": "ended"}
+        most = next((most for most in _ROWS if str(most) == visit.query.get("rows")), _ROWS[0])
+        page = self._overview.leases(held=is_held, after=_place(visit.query.get("after", "")), most=most)
+        shown = ({} if is_held else {"show": "ended"}) | ({} if most == _ROWS[0] else {"rows": str(most)})
         older = None
         if page.after is not None:
             older = urlencode({**shown, "after": f"{page.after[0]}.{page.after[1].hex()}"})
@@ -43,6 +46,9 @@ class LeaseList:
             "rows": page.rows,
             "now": page.now,
             "is_held": is_held,
+            "most": most,
+            "choices": _ROWS,
+            "query": urlencode(shown),
             "is_first": "after" not in visit.query,
             "in_line": {row.key_hash: self._leases.in_line(row.key_hash) for row in page.rows},
             "ending": ending,

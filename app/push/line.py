@@ -130,6 +130,7 @@ class Lines:
             line = self._lines[topic] = _Line(self._hub)
             self._hub.join(topic, line.ring)
         line.places.setdefault(place.identity, []).append(place)
+        self._tell(topic)
 
     def leave(self, topic: str, place: Place) -> None:
         """Step out; when the head steps out, the next is woken."""
@@ -144,6 +145,11 @@ class Lines:
             del self._lines[topic]
         elif was_head:
             line.ring()
+        self._tell(topic)
+
+    def _tell(self, topic: str) -> None:
+        """Pages show who stands in line: tell those who follow all leases, or all claims."""
+        self._hub.ring([f"feed:{topic.partition(':')[0]}s"])
 
     def is_first(self, topic: str, place: Place) -> bool:
         """Whether the place belongs to the head."""

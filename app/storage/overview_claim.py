@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import and_, bindparam, or_, select
+from sqlalchemy import BigInteger, LargeBinary, bindparam, select, tuple_
 
 from app.core.claim import ClaimRecord
 from app.storage.engine import Reader
@@ -11,16 +11,14 @@ from app.storage.tables import claim
 
 _NAMES = [field.name for field in fields(ClaimRecord)]
 _COLUMNS = (claim.c.claim_hash, claim.c.namespace, claim.c.action_key, *(claim.c[name] for name in _NAMES))
+_PLACE = tuple_(bindparam("at", type_=BigInteger), bindparam("claim_hash", type_=LargeBinary))
 _ONE = Statement(select(*_COLUMNS).where(claim.c.claim_hash == bindparam("claim_hash")))
 _OPEN = Statement(
     select(*_COLUMNS)
     .where(
         claim.c.completed_at.is_(None),
         claim.c.expires_at > bindparam("now"),
-        or_(
-            claim.c.claimed_at > bindparam("at"),
-            and_(claim.c.claimed_at == bindparam("at"), claim.c.claim_hash > bindparam("claim_hash")),
-        ),
+        tuple_(claim.c.claimed_at, claim.c.claim_hash) > _PLACE,
     )
     .order_by(claim.c.claimed_at, claim.c.claim_hash)
     .limit(bindparam("most"))
@@ -30,10 +28,7 @@ _COMPLETED = Statement(
     .where(
         claim.c.completed_at.is_not(None),
         claim.c.expires_at > bindparam("now"),
-        or_(
-            claim.c.completed_at < bindparam("at"),
-            and_(claim.c.completed_at == bindparam("at"), claim.c.claim_hash < bindparam("claim_hash")),
-        ),
+        tuple_(claim.c.completed_at, claim.c.claim_hash) < _PLACE,
     )
     .order_by(claim.c.completed_at.desc(), claim.c.claim_hash.desc())
     .limit(bindparam("most"))

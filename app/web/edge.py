@@ -64,6 +64,9 @@ class Call:
 
 _SERVER_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 _DIRECT = "fencepost.direct"
+_FOR_PROGRAMS = ("/services/", "/once-key", "/receipts", "/mcp", "/.well-known/")
+_AS_PAGE = "fencepost.as_page"
+AsPage = Callable[[Reply], Response]
 Route = Callable[..., Reply]
 Direct = Callable[[], Sent]
 Made = TypeVar("Made")
@@ -215,6 +218,16 @@ def _response(sent: Sent) -> Response:
     return Response(sent.content, sent.status, sent.headers)
 
 
+def refuse_browsers_with(app: Flask, as_page: AsPage) -> None:
+    """What no route answers is answered with a page where a browser asks outside the interfaces for programs."""
+    app.extensions[_AS_PAGE] = as_page
+
+
+def _asks_for_page() -> bool:
+    is_browser = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", "")
+    return is_browser and not request.path.startswith(_FOR_PROGRAMS)
+
+
 def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> None:
     """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request.
 
@@ -261,12 +274,16 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
     app.wsgi_app = serve  # type: ignore[method-assign]
     app.after_request(finish)
 
+    def answer(reply: Reply) -> Response:
+        as_page: AsPage | None = app.extensions.get(_AS_PAGE)
+        return as_page(reply) if as_page is not None and _asks_for_page() else respond(reply)
+
     def refuse(fault: HTTPException) -> Response:
         if isinstance(fault, MethodNotAllowed):
-            return respond(errors.method_not_allowed(fault.valid_methods or ()))
+            return answer(errors.method_not_allowed(fault.valid_methods or ()))
         if fault.code == 404:
             is_about_server = request.method == "OPTIONS" and request.environ["PATH_INFO"] == "*"
-            return respond(errors.options(_SERVER_METHODS) if is_about_server else errors.unknown_route())
+            return answer(errors.options(_SERVER_METHODS) if is_about_server else errors.unknown_route())
         _log.warning("request %s refused by the framework: %s", here().request_id, fault.code)
         return respond(refusal(Code.INVALID_REQUEST, error="The request cannot be read as HTTP asks"))
 

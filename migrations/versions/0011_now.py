@@ -8,7 +8,7 @@ down_revision = "0010"
 branch_labels = None
 depends_on = None
 
-_FAILING = sa.text("(ending IS NULL AND tries > 0 OR ending IN ('stopped', 'exhausted', 'expired'))")
+_FAILING = sa.text("CASE WHEN ending IS NULL THEN tries > 0 ELSE ending <> 'delivered' END")
 _DECIDED = sa.text("audience = 'person' AND version > 1")
 
 

@@ -1,9 +1,11 @@
 """The page of leases in a real browser: counting down, names that stay here, the break."""
 
+import hashlib
 import re
 import time
 
 import pytest
+from playwright.sync_api import Page
 
 from tests.browser.conftest import Visitor, sign_in
 from tests.real.api import Api, Crowd
@@ -52,15 +54,23 @@ def test_names_are_matched_in_the_browser_and_appear_in_no_request(page, house, 
     ns = api.lease("namespace")["namespace"]
     api.lease("acquire", key="invoice:2026", namespace=ns, ttl_seconds=600)
     sent: list[str] = []
+    framed: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: framed.append(str(frame))))
     page.on("request", lambda request: sent.append(f"{request.url} {request.post_data or ''} {request.headers}"))
     page.goto(house.url + "/leases")
     page.get_by_text("Name the keys in this browser").click()
     page.get_by_label("Names").fill(f"{ns} invoice:2026\n{ns} another")
     page.locator("tbody .named", has_text="invoice:2026").wait_for()
     assert "1 of 2 names" in page.locator("#names-said").inner_text()
+    api.lease("acquire", key="somebody-else", namespace=ns, ttl_seconds=600)
+    page.get_by_role("button", name="1 new").click()
+    page.locator("tbody .named", has_text="invoice:2026").wait_for()
+    page.get_by_role("button", name="Filter").click()
+    page.wait_for_load_state()
     page.reload()
-    assert sent
-    assert not [one for one in sent if ns in one or "invoice:2026" in one]
+    page.goto(house.url + "/handoffs")
+    assert len(sent) > 4
+    assert not [one for one in [*sent, *framed] if ns in one or "invoice" in one or "another" in one]
 
 
 def test_a_break_needs_the_fence_that_was_seen_and_is_told_to_everyone(page, house, api) -> None:
@@ -100,3 +110,75 @@ def test_health_and_settings_tell_figures_and_no_secret(page, house) -> None:
     assert "FENCEPOST_SECRET_KEY" in text
     assert secret not in text
     assert page.locator("tbody tr", has_text="FENCEPOST_DATA_DIR").get_by_text("environment").is_visible()
+
+
+ENDS = """() => {
+  window.ends = {};
+  new MutationObserver(() => {
+    for (const row of document.querySelectorAll("#rows tr")) {
+      const left = row.querySelector(".left");
+      if (left && left.textContent === "lapsed" && !(row.dataset.key in window.ends)) {
+        window.ends[row.dataset.key] = performance.timeOrigin + performance.now();
+      }
+    }
+  }).observe(document.querySelector("#rows"), { subtree: true, childList: true, characterData: true });
+  window.frames_seen = 0;
+  const count = () => { window.frames_seen += 1; requestAnimationFrame(count); };
+  requestAnimationFrame(count);
+}"""
+
+
+def test_two_thousand_leases_count_down_and_end_at_the_right_moment_and_a_restart_needs_no_reload(
+    visitor: Visitor, server: RunningServer
+) -> None:
+    page = visitor().new_page()
+    sign_in(page, server)
+    with Api(server.port) as api:
+        ns = api.lease("namespace")["namespace"]
+        for number in range(1_980):
+            assert api.lease("acquire", key=f"long-{number}", namespace=ns, ttl_seconds=3_000).status == 201
+        ends: dict[str, float] = {}
+        for number in range(20):
+            before = time.time()
+            api.lease("acquire", key=f"short-{number}", namespace=ns, ttl_seconds=25)
+            ends[key_digest(ns, f"short-{number}")] = (before + time.time()) / 2 + 25
+        page.goto(server.url + "/leases?rows=2000")
+        assert page.locator("#rows tr").count() == 2_000
+        page.evaluate(ENDS)
+        until(page, "window.frames_seen > 60")
+        bar = page.locator(".bar-left").first
+        widths: list[float] = []
+        for _ in range(3):
+            widths.append(float(bar.evaluate(WIDTH)))
+            time.sleep(0.7)
+        assert widths == sorted(widths, reverse=True)
+        assert widths[0] > widths[-1]
+        until(page, "Object.keys(window.ends).length >= 20")
+        seen: dict[str, float] = page.evaluate("window.ends")
+        late = sorted(seen[digest] / 1000 - at for digest, at in ends.items())
+        assert abs(late[len(late) // 2]) < 0.3, late
+        assert late[0] > -0.3, late
+        page.evaluate("window.sameDocument = true")
+        server.terminate()
+        page.locator("#connection", has_text="offline since").wait_for(timeout=60_000)
+        server.start()
+        page.locator("#connection", has_text="live").wait_for(timeout=60_000)
+    with Api(server.port) as api:
+        api.lease("acquire", key="after", namespace=ns, ttl_seconds=600, holder="came after the restart")
+        page.get_by_role("button", name="new").click(timeout=60_000)
+        page.locator("tbody tr", has_text="came after the restart").wait_for()
+    assert page.evaluate("window.sameDocument") is True
+
+
+def until(page: Page, said: str) -> None:
+    """Wait until the page says so."""
+    deadline = time.monotonic() + 120
+    while not page.evaluate(said):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.1)
+
+
+def key_digest(namespace: str, key: str) -> str:
+    """What the page knows a key by."""
+    texts = [text.encode() for text in (namespace, key)]
+    return hashlib.sha256(b"fencepost:lease-key" + b"".join(len(t).to_bytes(8) + t for t in texts)).hexdigest()

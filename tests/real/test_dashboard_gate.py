@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from html import unescape
+from time import monotonic, sleep
 from urllib.parse import urlencode
 
 import pytest
@@ -173,6 +174,63 @@ def test_a_form_that_cannot_be_read_is_refused_as_a_page(
     assert answer.headers["content-type"].startswith("text/html")
 
 
+@pytest.mark.parametrize(
+    ("target", "form"),
+    [
+        ("/deliveries/resend", {"handoff": "0" * 32, "version": "2", "tried": ""}),
+        ("/leases/" + "0" * 64 + "/break", {"fence": "1", "reason": "x"}),
+        ("/claims/" + "0" * 64 + "/release", {"fence": "1", "reason": "x"}),
+    ],
+)
+def test_every_deed_asks_for_the_session_its_token_our_origin_and_an_operator(
+    api: Api, ann: Person, target: str, form: dict[str, str]
+) -> None:
+    vic = sign_in(api, VIC, SECRET)
+    signed = form | {"csrf": ann.csrf}
+    assert post(api, Person("", "", ""), target, signed).status == 401
+    assert post(api, ann, target, form).status == 403
+    assert post(api, ann, target, signed | {"csrf": vic.csrf}).status == 403
+    assert post(api, ann, target, signed, {"Origin": "https://evil.example"}).status == 403
+    assert post(api, ann, target, signed, {"Sec-Fetch-Site": "cross-site"}).status == 403
+    refused = post(api, vic, target, form | {"csrf": vic.csrf})
+    assert (refused.status, b"viewer" in refused.raw) == (403, True)
+    assert post(api, ann, target, signed).status in (404, 409)
+    assert visit(api, ann, target).status == 405
+
+
+@pytest.mark.parametrize(
+    "changed", [{"handoff": "x"}, {"version": "0"}, {"version": "x"}, {"tried": "x"}, {"tried": "9" * 19}]
+)
+def test_a_wish_to_send_again_that_is_not_whole_does_nothing(api: Api, ann: Person, changed: dict[str, str]) -> None:
+    form = {"csrf": ann.csrf, "handoff": "0" * 32, "version": "2", "tried": ""} | changed
+    assert post(api, ann, "/deliveries/resend", form).status == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/deliveries", "/leases", "/claims", "/audit", "/health", "/settings"])
+def test_every_page_asks_who_is_there(api: Api, ann: Person, path: str) -> None:
+    answer = api.get(path)
+    assert (answer.status, answer.headers["location"].startswith("/sign-in")) == (303, True)
+    vic = sign_in(api, VIC, SECRET)
+    assert visit(api, vic, path).status == 200
+    assert b"Resend</button>" not in visit(api, vic, path).raw
+    for odd in ("?after=x", "?after=" + "9" * 18 + "." + "0" * 32 + ".1", "?show=%00", "?before=x&show=nothing"):
+        assert visit(api, ann, path + odd).status == 200, odd
+
+
+def test_an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program(api: Api) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = api.get("/nowhere", browser)
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b"No such page" in page.raw
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    form_only = api.get("/sign-out", browser)
+    assert (form_only.status, form_only.headers["allow"]) == (405, "POST")
+    assert form_only.headers["content-type"].startswith("text/html")
+    assert api.get("/nowhere")["code"] == "unknown_route"
+    assert api.get("/services/v1/nowhere", browser)["code"] == "unknown_route"
+    assert api.send("POST", "/nowhere", b"", browser)["code"] == "unknown_route"
+
+
 # ---------------------------------------------------------------------------------------------------- roles
 
 
@@ -211,6 +269,8 @@ def test_looking_changes_nothing(api: Api, ann: Person) -> None:
             f"{path}/move",
             f"{path}/move?to=accepted&from=offered&confirm=yes&csrf={ann.csrf}",
             f"{path}/receipts/2",
+            "/deliveries",
+            "/deliveries/resend",
             "/review",
         ):
             assert api.send(method, target, None, {"Cookie": ann.cookie}).status in (200, 303, 404, 405), target
@@ -326,7 +386,8 @@ def test_guesses_are_slowed_down_and_a_wrong_name_reads_like_a_wrong_password(st
 
 def test_every_page_carries_the_headers_that_keep_it_safe(api: Api, ann: Person) -> None:
     made = make(api)
-    for path in ("/sign-in", "/handoffs", f"/handoffs/{made.name}", "/review", "/handoffs/none"):
+    lists = ("/", "/handoffs", "/leases", "/claims", "/deliveries", "/audit", "/health", "/settings")
+    for path in (*lists, "/sign-in", f"/handoffs/{made.name}", "/review", "/handoffs/none"):
         answer = visit(api, ann, path)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -349,6 +410,26 @@ def test_the_exports_hold_every_row_and_no_formula(api: Api, ann: Person) -> Non
     assert b"'=HYPERLINK(1)" in table.raw
     listed = visit(api, ann, "/handoffs/export.json?show=all")
     assert any('"=HYPERLINK(1)"' in line for line in listed.raw.decode().splitlines())
+
+
+# ------------------------------------------------------------------------------------------ the first link
+
+
+@pytest.mark.postgres
+def test_several_workers_print_one_link_and_it_lets_the_first_one_in(start_server) -> None:
+    server = start_server(engine="postgresql", environment={"FENCEPOST_WORKERS": "3"})
+    deadline = monotonic() + 30
+    while len(server.worker_pids) < 3 and monotonic() < deadline:
+        sleep(0.05)
+    sleep(2)  # whoever would print a second one had the time to
+    links = re.findall(r"sign-in#(\S+)", server.stdout)
+    assert len(links) == 1, server.stdout
+    with Api(server.port) as api:
+        page = api.get("/sign-in")
+        headers = {"Cookie": page.headers["set-cookie"].split(";")[0], "Content-Type": FORM}
+        form = hidden(page, "") | {"name": ANN, "password": SECRET, "code": links[0]}
+        assert api.send("POST", "/sign-in", urlencode(form).encode(), headers).status == 303
+        assert visit(api, sign_in(api, ANN, SECRET), "/").status == 200
 
 
 # ---------------------------------------------------------------------------------------- the command line
