@@ -161,7 +161,7 @@ class Lane(Generic[W]):
         call.sleeper = sleeper
         self._hand_over_soon(call, hub)
         timer = hub.loop.timer(seconds)
-        timer.start(sleeper.switch, _LATE)
+        timer.start(sleeper.switch, _LATE, update=True)  # from now, and not from when the loop last looked at a clock
         try:
             if sleeper.get() is _LATE:
                 self._give_up(call)

@@ -46,7 +46,7 @@ class Lent:
     def guard(self, seconds: float) -> None:
         """Shut the socket after this long, unless `unguard` comes first."""
         self._guard = gevent.get_hub().loop.timer(max(0.0, seconds))
-        self._guard.start(self._shut)
+        self._guard.start(self._shut, update=True)  # from now, and not from when the loop last looked at a clock
 
     def unguard(self) -> None:
         """The operation is over."""

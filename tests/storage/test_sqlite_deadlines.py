@@ -5,6 +5,7 @@ from pathlib import Path
 
 import gevent
 import pytest
+from gevent.monkey import get_original
 
 from app.clock import monotonic
 from app.storage.engine import Transaction, Unavailable
@@ -27,6 +28,16 @@ def test_a_taken_call_that_runs_late_is_unknown_and_a_queued_one_never_runs(open
     barrier.open()
     _settle(engine)
     assert shelf.names(engine) == ["taken"]
+
+
+def test_a_loop_that_has_not_turned_for_long_shortens_no_deadline(open_engine: Open) -> None:
+    engine = open_engine(write_deadline_seconds=0.5, read_deadline_seconds=0.5)
+    gevent.sleep(0.01)  # a timer's turn, in which gevent does not look at the clock again
+    get_original("time", "sleep")(1.0)
+    engine.run(lambda tx: shelf.put(tx, "first"))
+    gevent.sleep(0.01)
+    get_original("time", "sleep")(1.0)
+    assert shelf.look(engine, "first") == 0
 
 
 def test_while_the_writer_is_stuck_new_calls_are_refused_at_once(open_engine: Open, tmp_path: Path) -> None:
