@@ -12,6 +12,7 @@ from app.admin import verbs
 from app.admin.socket import AdminSocket
 from app.background import FirstLink, Sweeper
 from app.clock import Clock, DatabaseClock, SteadyClock
+from app.dashboard import health as health_page
 from app.dashboard import route as dashboard
 from app.dashboard.feeds import Feeds
 from app.dashboard.gate import Gate
@@ -159,7 +160,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
 
     people = _people(app, settings, engine)
-    feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases, claims, people)
+    front, feeds = _dashboard(app, settings, gate, engine, origins, clock, handoffs, leases, claims, people)
     desk = _desk(hub, clock, deadlines, handoffs, leases, feeds)
     app.register_blueprint(stream.blueprint(app, gate, seats, origins, desk))
 
@@ -167,7 +168,7 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     _start_bus(app, settings, engine, hub, lines)
     sweeper = _start_sweeps(app, settings, engine, failpoints)
     sender = _start_webhooks(app, settings, engine, hub, policy)
-    _seeing(app, settings, gate, engine, hub, seats, _Counts(tally, pen, sweeper, sender))
+    _seeing(app, settings, gate, front, engine, hub, seats, handoffs, _Counts(tally, pen, sweeper, sender))
     _open_admin_socket(app, settings, people, sweeper, engine)
     app.on_close(requests.give_back)
     app.on_close(deadlines.stop)
@@ -185,9 +186,17 @@ class _Counts(NamedTuple):
 
 
 def _seeing(
-    app: Application, settings: Settings, gate: Edge, engine: Engine, hub: Hub, seats: Seats, counts: _Counts
+    app: Application,
+    settings: Settings,
+    gate: Edge,
+    front: Gate,
+    engine: Engine,
+    hub: Hub,
+    seats: Seats,
+    handoffs: Handoffs,
+    counts: _Counts,
 ) -> None:
-    """Health, readiness and metrics."""
+    """Health for people and for programs, readiness and metrics."""
     ready = Readiness(engine, settings.data_dir, lambda: app.stopping)
     app.register_blueprint(health.blueprint(ready))
     sources = Sources(
@@ -204,6 +213,15 @@ def _seeing(
         ready=ready.checks,
     )
     app.register_blueprint(metrics.blueprint(gate, sources, workers=settings.workers))
+    shown = health_page.Sources(
+        checks=ready.checks,
+        store=engine.report,
+        seats=lambda: seats.taken_for,
+        live_handoffs=handoffs.live,
+        webhooks_under_way=counts.sender.under_way,
+        sweeps=counts.sweeper,
+    )
+    app.register_blueprint(health_page.blueprint(front, shown))
 
 
 def _open_admin_socket(app: Application, settings: Settings, people: People, sweeper: Sweeper, engine: Engine) -> None:
@@ -253,7 +271,7 @@ def _dashboard(
     leases: Leases,
     claims: Claims,
     people: People,
-) -> Feeds:
+) -> tuple[Gate, Feeds]:
     front = Gate(settings, gate, people, origins, clock)
     edge.refuse_browsers_with(app, front.nowhere)
     views = Overview(engine)
@@ -266,11 +284,10 @@ def _dashboard(
             leases,
             claims,
             Audit(engine),
-            engine.report,
             Outbox(engine),
         )
     )
-    return Feeds(people, front.cookie_name("fencepost_session"))
+    return front, Feeds(people, front.cookie_name("fencepost_session"))
 
 
 def _people(app: Application, settings: Settings, engine: Engine) -> People:

@@ -1,8 +1,8 @@
-"""Audit, Health and Settings: what people did, how the server is, how it was set up."""
+"""Audit and Settings: what people did, how the server was set up."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from urllib.parse import urlencode
 
@@ -15,16 +15,14 @@ from app.settings import ROWS, Settings
 from app.wire.reply import iso
 
 _BEFORE = re.compile(r"(\d{1,18})\.([0-9a-f]{32})", re.ASCII)
-Report = Callable[[], Mapping[str, object]]
 
 
 class Records:
     """The pages."""
 
-    def __init__(self, settings: Settings, audit: Audit, report: Report) -> None:
+    def __init__(self, settings: Settings, audit: Audit) -> None:
         self._settings = settings
         self._audit = audit
-        self._report = report
 
     def audit(self, visit: Visit) -> Page:
         """Who did what, the newest first."""
@@ -38,12 +36,6 @@ class Records:
     def audit_lines(self, visit: Visit) -> Response:
         """All of it as JSON lines."""
         return export.response(self._every_line(), "application/jsonl", "audit.jsonl")
-
-    def health(self, visit: Visit) -> Page:
-        """The figures of the store."""
-        figures = dict(self._report())
-        problems = figures.pop("problems", [])
-        return Page("health.html", {"title": "Health", "figures": figures, "problems": problems, "refresh": 10})
 
     def settings(self, visit: Visit) -> Page:
         """Every setting, its value and where it came from; secrets only by their being set."""
@@ -85,10 +77,9 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def add_routes(routes: Blueprint, gate: Gate, audit: Audit, report: Report) -> None:
-    """/audit and its export, /health, /settings."""
-    records = Records(gate.settings, audit, report)
+def add_routes(routes: Blueprint, gate: Gate, audit: Audit) -> None:
+    """/audit and its export, /settings."""
+    records = Records(gate.settings, audit)
     gate.page(routes, "/audit", records.audit)
     gate.page(routes, "/audit/export.jsonl", records.audit_lines)
-    gate.page(routes, "/health", records.health)
     gate.page(routes, "/settings", records.settings)

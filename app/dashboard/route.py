@@ -21,7 +21,6 @@ def blueprint(
     of_leases: Leases,
     of_claims: Claims,
     audit: Audit,
-    report: records.Report,
     outbox: Outbox,
 ) -> Blueprint:
     """The pages from `/` on, and what they load."""
@@ -36,5 +35,5 @@ def blueprint(
     leases.add_routes(routes, gate, overview, of_leases)
     claims.add_routes(routes, gate, overview, of_claims)
     deliveries.add_routes(routes, gate, overview, outbox)
-    records.add_routes(routes, gate, audit, report)
+    records.add_routes(routes, gate, audit)
     return routes

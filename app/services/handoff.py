@@ -105,6 +105,10 @@ class Handoffs:
             outcome = self._engine.run(operation)
         return Creation(outcome, owner, receiver)
 
+    def live(self) -> int:
+        """How many have not expired: what the limit of live handoffs counts."""
+        return self._engine.read(lambda reader: storage.live(reader, reader.now())[0])
+
     def read(self, *, handoff_id: str, token: str) -> Look:
         """The handoff as the party with this token may see it."""
         return self._engine.read(lambda reader: look(reader, handoff_id, token))

@@ -33,16 +33,21 @@ Visitor = Callable[..., BrowserContext]
 expect.set_options(timeout=20_000)
 
 
+def browser_arguments() -> dict[str, Any]:
+    """Which browser to start, and how."""
+    found = next(filter(None, map(shutil.which, _PLACES)), None)
+    assert found is not None, "no Chromium here; scripts/need chromium installs it"
+    return {"executable_path": found, "args": _FLAGS}
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The browser; the tests take contexts of their own.
 
     For one file only: Playwright keeps an event loop running in its thread, and a later file may want one of its own.
     """
-    found = next(filter(None, map(shutil.which, _PLACES)), None)
-    assert found is not None, "no Chromium here; scripts/need chromium installs it"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=_FLAGS)
+        browser = playwright.chromium.launch(**browser_arguments())
         yield browser
         browser.close()
 

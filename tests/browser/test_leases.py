@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor, sign_in
 from tests.real.api import Api, Crowd
@@ -104,6 +104,14 @@ def test_a_break_needs_the_fence_that_was_seen_and_is_told_to_everyone(page, hou
 def test_health_and_settings_tell_figures_and_no_secret(page, house) -> None:
     page.goto(house.url + "/health")
     page.get_by_text("reports no problem").wait_for()
+    process, limits = (page.get_by_role("region", name=name) for name in ("This process", "Limits"))
+    for line in ("deciding clock", "waiting calls", "sockets", "last sweep", "version"):
+        expect(process).to_contain_text(line)
+    expect(process).to_contain_text("as this machine's")
+    expect(limits).to_contain_text("0 of 4,096")
+    store = page.get_by_role("region", name="Store").inner_text()
+    assert "synchronous=FULL" in store
+    assert not re.search(r"\d\.\d{6}", store), "figures are for people"
     page.goto(house.url + "/settings")
     secret = (house.data_dir / "secret.key").read_text().strip()
     text = page.content()
