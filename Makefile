@@ -55,10 +55,11 @@ docs: ## build the documentation into site/, warnings are errors
 	@scripts/venv dev
 	@$(BIN)/mkdocs build --quiet --strict --site-dir site
 
-reference: ## write the pages of docs/ that are made from the code
+reference: ## write the pages of docs/ and the examples that are made from the code
 	@scripts/venv dev
 	@$(BIN)/fencepost-server settings --markdown >docs/settings.md
 	@$(BIN)/python -m tests.docs.reference
+	@$(BIN)/python -m tests.docs.examples
 
 docs-serve: ## read the documentation on http://127.0.0.1:8001 while writing it
 	@scripts/venv dev

@@ -5,6 +5,7 @@ every start some tenths of a second. The page needs nothing from outside and run
 """
 
 import hashlib
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import cached_property
@@ -34,7 +35,8 @@ class Reference:
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """OpenAPI 3.1."""
-        return openapi.document(public_url=self._public_url, version=__version__)
+        examples = json.loads((shipped.folder("templates") / openapi.EXAMPLES).read_bytes())
+        return openapi.document(public_url=self._public_url, version=__version__, examples=examples)
 
     @cached_property
     def style(self) -> str:
@@ -44,7 +46,7 @@ class Reference:
     @cached_property
     def page(self) -> str:
         """The document for people."""
-        return self._render("docs.html", style=self.style, meanings=self._meaning)
+        return self._render("docs.html", style=self.style, meanings=self._meaning, examples=self._examples)
 
     @cached_property
     def guide(self) -> str:
@@ -65,6 +67,19 @@ class Reference:
         shared = self.document["components"]["responses"]
         told = shared[answer["$ref"].rsplit("/", 1)[-1]] if "$ref" in answer else answer
         return str(told["description"])
+
+    def _examples(self, operation: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The body, then each answer: what it is of and its JSON."""
+        found = [("body", operation["requestBody"])] if "requestBody" in operation else []
+        found += [(status, answer) for status, answer in operation["responses"].items() if "$ref" not in answer]
+        shown = []
+        for what, part in found:
+            content = part["content"]["application/json"]
+            if "example" in content:
+                shown.append((what, content["example"]))
+            words = content.get("examples", {}).items()
+            shown += [(f"{what} {outcome.replace('_', ' ')}", told["value"]) for outcome, told in words]
+        return [(what, json.dumps(example, indent=2, ensure_ascii=False)) for what, example in shown]
 
 
 def blueprint(public_url: str) -> Blueprint:

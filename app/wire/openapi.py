@@ -13,6 +13,8 @@ from app.wire.members import Members, NoMembers
 from app.wire.schema import Schema, input_schema, output_schema
 
 V1 = "/services/v1"
+EXAMPLES = "reference/examples.json"
+"""Below templates/: for each operation a body and answers that a server gave, written by `make reference`."""
 _JSON = "application/json"
 
 
@@ -116,11 +118,17 @@ _SHARED = {400: "InvalidRequest", 429: "RateLimited", 503: "Unavailable"}
 _WITH_BODY = {**_SHARED, 408: "TooSlow", 413: "TooLarge", 415: "WrongMedia"}
 
 
-def document(*, public_url: str, version: str) -> dict[str, Any]:
-    """The whole document, ready to be dumped."""
+def answers_of(operation: str) -> str:
+    """The operation whose examples this one shares: the same route at another address."""
+    return "lease_acquire" if operation == "lease_short" else operation.removesuffix("_v1")
+
+
+def document(*, public_url: str, version: str, examples: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole document, ready to be dumped. `examples` are those of the file EXAMPLES."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method] = _operation(operation)
+        shown = examples["operations"][answers_of(operation.name)]
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, shown)
     made: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -133,7 +141,7 @@ def document(*, public_url: str, version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {"Refusal": output_schema(RefusalAnswer)},
-            "responses": {name: _refusal(text) for name, text in _REFUSALS.items()},
+            "responses": {name: _refusal(text, examples["responses"][name]) for name, text in _REFUSALS.items()},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -153,14 +161,17 @@ _REFUSALS = {
 }
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation, examples: Mapping[str, Any]) -> dict[str, Any]:
     shared = _WITH_BODY if operation.members is not None else _SHARED
     responses: dict[str, Any] = {
         str(status): {"$ref": f"#/components/responses/{name}"} for status, name in shared.items()
     }
     own = {401: "Unauthorized", 404: "NotFound", 503: "Unavailable"}
     responses |= {str(status): {"$ref": f"#/components/responses/{own[status]}"} for status in operation.extra}
-    responses |= {str(status): _response(status, answers) for status, answers in operation.answers.items()}
+    responses |= {
+        str(status): _response(status, answers, examples["answers"].get(str(status), {}))
+        for status, answers in operation.answers.items()
+    }
     made: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -173,34 +184,40 @@ def _operation(operation: Operation) -> dict[str, Any]:
             {"name": name, "in": "path", "required": True, "schema": _PARAMETERS[name]} for name in names
         ]
     if operation.members is not None:
-        made["requestBody"] = _body(operation.members, operation.cap)
+        made["requestBody"] = _body(operation.members, operation.cap, examples.get("request", {}))
     if operation.bearer:
         made["security"] = [{"bearer": []}]
     return made
 
 
-def _body(members: type[Members], cap: int) -> dict[str, Any]:
+def _body(members: type[Members], cap: int, example: Mapping[str, Any]) -> dict[str, Any]:
     schema = input_schema(members)
     return {
         "required": bool(schema.get("required")),
         "description": f"At most {cap:,} bytes.",
-        "content": {_JSON: {"schema": schema}},
+        "content": {_JSON: {"schema": schema, "example": example}},
     }
 
 
-def _response(status: int, answers: tuple[Any, ...]) -> dict[str, Any]:
+def _response(status: int, answers: tuple[Any, ...], examples: Mapping[str, Any]) -> dict[str, Any]:
     schemas = [output_schema(answer) for answer in answers]
     if status == 400:
         schemas.append({"$ref": "#/components/schemas/Refusal"})
     meaning = " ".join((answer.__doc__ or "").split(":", 1)[-1].strip().splitlines()[0] for answer in answers)
     return {
         "description": meaning or "As asked.",
-        "content": {_JSON: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}},
+        "content": {
+            _JSON: {
+                "schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+                "examples": {outcome: {"value": value} for outcome, value in examples.items()},
+            }
+        },
     }
 
 
-def _refusal(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {_JSON: {"schema": {"$ref": "#/components/schemas/Refusal"}}}}
+def _refusal(description: str, example: object) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Refusal"}
+    return {"description": description, "content": {_JSON: {"schema": schema, "example": example}}}
 
 
 def _lift(node: Any) -> dict[str, Any]:
