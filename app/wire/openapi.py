@@ -192,6 +192,8 @@ def _operation(operation: Operation, examples: Mapping[str, Any]) -> dict[str, A
 
 def _body(members: type[Members], cap: int, example: Mapping[str, Any]) -> dict[str, Any]:
     schema = input_schema(members)
+    if not schema.get("required"):
+        schema["type"] = ["object", "null"]
     return {
         "required": bool(schema.get("required")),
         "description": f"At most {cap:,} bytes.",

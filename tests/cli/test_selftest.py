@@ -1,13 +1,16 @@
 """`fencepost-server selftest`: every check passes on a sound server, one that is away or wanting is named."""
 
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.house.tree import ROOT
-from tests.real.server import RunningServer
+from tests.real.server import ENGINES, RunningServer
 
 
 def selftest(url: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -18,13 +21,42 @@ def selftest(url: str, folder: Path, *flags: str) -> subprocess.CompletedProcess
 
 
 @pytest.mark.real
-def test_a_sound_server_passes_every_check(tmp_path: Path) -> None:
-    with RunningServer() as server:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sound_server_passes_every_check(engine: str, tmp_path: Path) -> None:
+    with RunningServer(engine=engine) as server:
         done = selftest(server.url, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     names = [line.split()[1].rstrip(":") for line in done.stdout.splitlines()]
     assert names == ["exclusion", "fences", "wake-ups", "once", "handoffs", "limits"]
     assert all(line.startswith("ok ") for line in done.stdout.splitlines())
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("broken", ["exclusion", "fences", "wake-ups", "once"])
+def test_a_broken_promise_is_named(broken: str, tmp_path: Path) -> None:
+    with RunningServer(environment={"BROKEN": broken}, application="tests.cli.broken_app:application") as server:
+        done = selftest(server.url, tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert f"FAILED  {broken}: " in done.stdout
+    assert "ok      limits: " in done.stdout
+
+
+@pytest.mark.real
+def test_it_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    with RunningServer() as server:
+        assert selftest(server.url, tmp_path).returncode == 0
+        assert server.terminate() == 0
+        in_a_minute = (time.time() + 61) * 1_000_000
+        with closing(sqlite3.connect(server.data_dir / "fencepost.db")) as database:
+            left = [
+                database.execute(f"SELECT count(*) FROM {table} WHERE {lives}", (in_a_minute,)).fetchone()[0]
+                for table, lives in (
+                    ("lease", "owner_hash IS NOT NULL AND lease_expires_at > ?"),
+                    ("claim", "expires_at > ?"),
+                    ("handoff", "expires_at > ?"),
+                )
+            ]
+    assert left == [0, 0, 0]
 
 
 @pytest.mark.real
