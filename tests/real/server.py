@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,7 +45,8 @@ class RunningServer:
     """`fencepost-server serve` on 127.0.0.1. A context manager that always ends what it started.
 
     It runs in test mode with its own clock and failpoint files unless `test_mode=False`. `environment` adds
-    variables or, with the value None, takes them away. `application` serves another WSGI object under the same server.
+    variables or, with the value None, takes them away. `application` serves another WSGI object under the same server,
+    `command` is what serves instead of this checkout.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class RunningServer:
         test_mode: bool = True,
         engine: str = "sqlite",
         application: str | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "app.cli.main", "serve"),
         await_path: str = "/healthz",
     ) -> None:
         self._made_folder = None if data_dir else Path(tempfile.mkdtemp(prefix="fencepost-test-"))
@@ -69,7 +71,7 @@ class RunningServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self._await_path = await_path
         self._is_ours = application is None
-        self._command = [sys.executable, "-m", "app.cli.main", "serve"]
+        self._command = list(command)
         if application is not None:
             program = (
                 "from app.serving.arbiter import serve; from app.serving.prepare import prepared; "

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.tree import ROOT, plant, tracked
+from tests.real.api import Api
 from tests.real.server import RunningServer
 
 pytestmark = pytest.mark.real
@@ -16,17 +17,24 @@ SHIPPED = ("migrations", "static", "templates")
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel built from a copy of the tracked files, unpacked as pip would."""
-    source, built, target = (tmp_path_factory.mktemp(name) for name in ("source", "built", "target"))
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel built from a copy of the tracked files."""
+    source, built = (tmp_path_factory.mktemp(name) for name in ("source", "built"))
     for path in tracked(ROOT):
         if path.parts[0] in {"app", "wsgi.py", "pyproject.toml", "setup.py", "README.md", "LICENSE", *SHIPPED}:
             (source / path).parent.mkdir(parents=True, exist_ok=True)
             (source / path).write_bytes((ROOT / path).read_bytes())
     command = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation", "-w", str(built), "."]
     subprocess.run(command, cwd=source, check=True)
-    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
-        wheel.extractall(target)
+    return next(built.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its files, as pip would lay them."""
+    target = tmp_path_factory.mktemp("target")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(target)
     return target
 
 
@@ -57,4 +65,20 @@ def test_it_serves_away_from_the_checkout(unpacked: Path) -> None:
     with RunningServer(environment={"PYTHONPATH": str(unpacked)}) as server:
         for path in ("/readyz", "/docs", "/llms.txt", "/openapi.json", "/metrics", "/sign-in"):
             assert server.get(path)[0] == 200, path
+        assert server.terminate() == 0
+
+
+def test_installed_into_an_empty_environment_it_serves(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    pip = [str(home / "bin/python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "--requirement", str(ROOT / "requirements/run.txt")], check=True)
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+    subprocess.run([str(home / "bin/python"), "-m", "pip", "check"], check=True)
+    outside = {"PYTHONPATH": None, "PATH": f"{home / 'bin'}:/usr/bin:/bin"}
+    with RunningServer(environment=outside, command=[str(home / "bin/fencepost-server"), "serve"]) as server:
+        with Api(server.port) as api:
+            namespace = api.lease("namespace")["namespace"]
+            assert api.lease("acquire", key="a", namespace=namespace).status == 201
+            assert api.get("/sign-in").status == 200
         assert server.terminate() == 0
