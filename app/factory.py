@@ -50,7 +50,7 @@ from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import claim, edge, handoff, health, lease, metrics, reference, stream
+from app.web import claim, edge, handoff, health, lease, metrics, reference, stream, traces
 from app.web.conversation import Desk
 from app.web.edge import AddressPolicy, Edge
 from app.web.figures import Sources
@@ -243,7 +243,10 @@ def _limits(settings: Settings) -> dict[str, float]:
 
 
 def _edge(app: Application, settings: Settings, requests: DailyLimit, pen: Pen, tally: RequestTally) -> Edge:
-    edge.install(app, RequestLog(settings.log_format, settings.log_level, pen.write), tally)
+    seen = traces.wanted(__version__)
+    if seen is not None:
+        app.on_close(seen.stop)
+    edge.install(app, RequestLog(settings.log_format, settings.log_level, pen.write), tally, seen)
     policy = AddressPolicy(settings.limits, settings.trusted_proxies)
     return Edge(requests, policy, body_deadline_seconds=settings.body_deadline_seconds)
 

@@ -29,6 +29,7 @@ from app.web.connection import Connection
 from app.web.exchange import Exchange, here
 from app.web.log import RequestLog
 from app.web.tally import RequestTally
+from app.web.traces import Traces
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.reply import Refused, Reply, Sent, refusal
@@ -228,10 +229,10 @@ def _asks_for_page() -> bool:
     return is_browser and not request.path.startswith(_FOR_PROGRAMS)
 
 
-def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> None:
+def install(app: Flask, log: RequestLog, tally: RequestTally | None = None, traces: Traces | None = None) -> None:
     """Answer what no route answers: unknown paths, wrong methods, what the framework refuses. Log every request.
 
-    Each is also counted in `tally`.
+    Each is also counted in `tally`, and told to `traces`.
     """
     counted = RequestTally() if tally is None else tally
     direct: dict[tuple[str, str], Direct] = app.extensions.setdefault(_DIRECT, {})
@@ -259,6 +260,8 @@ def install(app: Flask, log: RequestLog, tally: RequestTally | None = None) -> N
             outcome=exchange.outcome,
             seconds=seconds,
         )
+        if traces is not None:
+            traces.note(exchange.environ, exchange.request_id, route, status, exchange.outcome, seconds)
 
     def finish(response: Response) -> Response:
         exchange = here()

@@ -13,6 +13,8 @@ from tests.house.tree import ROOT, keeps, plant, python_files
 
 _PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
 # The client is ours and is no dependency: only the self-test imports it, when it runs, and says how to install it.
+OPTIONAL = ("traces",)
+"""Extras of the server, whose libraries are imported only where they are asked for."""
 OURS = {"app", "wsgi", "migrations", "fencepost"}
 # Interfaces that come with a declared library and are part of how it is used.
 COMPANIONS = {
@@ -62,7 +64,7 @@ def pinned(lock: str) -> dict[str, str]:
 
 def undeclared(root: Path, distributions: dict[str, list[str]]) -> list[str]:
     """Imports of the server that come from no declared distribution."""
-    names, found = declared(root), set()
+    names, found = declared(root, *OPTIONAL), set()
     for path, module in python_files(root, "app", "wsgi.py", "migrations"):
         for node in ast.walk(module):
             tops: list[str] = []
@@ -81,14 +83,14 @@ def without_reason(root: Path) -> list[str]:
     """Declared distributions that docs/dependencies.md gives no row."""
     text = (root / "docs/dependencies.md").read_text(encoding="utf-8")
     rows = {plain(name) for name in re.findall(r"^\| `([^`]+)` \| [^|]{10,}", text, flags=re.MULTILINE)}
-    return sorted(declared(root, "build", "test", "dev") - rows)
+    return sorted(declared(root, "build", *OPTIONAL, "test", "dev") - rows)
 
 
 def test_every_import_of_the_server_is_declared() -> None:
     keeps(undeclared(ROOT, dict(packages_distributions())))
 
 
-@pytest.mark.parametrize(("lock", "extras"), [("run", ["build"]), ("dev", ["build", "test", "dev"])])
+@pytest.mark.parametrize(("lock", "extras"), [("run", ["build"]), ("dev", ["build", *OPTIONAL, "test", "dev"])])
 def test_every_dependency_is_pinned_with_hashes(lock: str, extras: list[str]) -> None:
     text = (ROOT / f"requirements/{lock}.txt").read_text(encoding="utf-8")
     assert loose(text) == []
