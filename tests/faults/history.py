@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 FOREVER = math.inf
+LIFE_SECONDS = 86_400
+"""Of a lease's lifecycle, of a claim and its result, and of a handoff, as the callers here ask for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.faults.history import FOREVER, Fault, History, Op
+from tests.faults.history import FOREVER, LIFE_SECONDS, Fault, History, Op
 
-LIFE_SECONDS = 86_400
 LARGEST_FENCE = 2**53 - 1
 SLOP_SECONDS = 0.02
 """Two clocks of one machine (monotonic, boot time, the database's) may drift apart this much within a lease."""

@@ -10,7 +10,7 @@ Each move carries its nonce as its note, so the history that a reader is shown n
     V6  nobody is shown less than somebody was told before
     V7  a wait ends soon after the news, and is not sent away without the news that there was
     V8  a final state is the last
-    V9  what was told of is in the history to the end
+    V9  what was told of is in the history to the end, and the handoff is there for its whole life
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from tests.faults.history import FOREVER, Fault, History, Op
+from tests.faults.history import FOREVER, LIFE_SECONDS, Fault, History, Op
 
 LATE_SECONDS = 4.0
 """How late a wait may be woken on a busy machine before somebody calls it missed; a missed one takes the whole wait."""
@@ -128,7 +128,7 @@ class _Judge:
     def waits(self) -> Iterator[Fault]:
         news = self._first_told()
         for op in self.ops:
-            if op.verb != "wait" or op.is_unknown:
+            if op.verb != "wait" or op.outcome != "seen":
                 continue
             known = op.asked["known"]
             later = [move for version, move in news if version > known]
@@ -140,6 +140,12 @@ class _Judge:
                 yield self.fault("V7", f"a wait heard of it {op.ended - max(heard, op.began):.1f} s late")
             if op.told["changed"] != (op.told["version"] != known):
                 yield self.fault("V7", f"changed={op.told['changed']} with version {op.told['version']}, known {known}")
+
+    def life(self) -> Iterator[Fault]:
+        born = self.ops[0].began
+        for op in self.ops:
+            if op.outcome == "gone" and self.history.at_most(born, op.ended) < LIFE_SECONDS - 1:
+                yield self.fault("V9", f"{op.verb}: it is gone before its time")
 
     def endings(self) -> Iterator[Fault]:
         final = self.ops[0].asked.get("final", ())
@@ -155,5 +161,5 @@ class _Judge:
 def faults(subject: str, ops: list[Op], history: History) -> list[Fault]:
     """Every rule that these calls of one handoff break. The first call is its creation."""
     judge = _Judge(subject, ops, history)
-    rules = (judge.versions, judge.paths, judge.refusals, judge.sightings, judge.waits, judge.endings)
+    rules = (judge.versions, judge.paths, judge.refusals, judge.sightings, judge.waits, judge.life, judge.endings)
     return [fault for rule in rules for fault in rule()]
