@@ -17,6 +17,7 @@ from app.dashboard import route as dashboard
 from app.dashboard.feeds import Feeds
 from app.dashboard.gate import Gate
 from app.mcp import claim as mcp_claim
+from app.mcp import credit as mcp_credit
 from app.mcp import handoff as mcp_handoff
 from app.mcp import lease as mcp_lease
 from app.mcp import route as mcp_route
@@ -35,6 +36,7 @@ from app.push.webhook import Webhook
 from app.services.agenda import Agendas
 from app.services.audit import Audit
 from app.services.claim import Claims
+from app.services.credit import Credits
 from app.services.handoff import Handoffs
 from app.services.lease import Leases
 from app.services.limits import DailyLimit
@@ -50,7 +52,7 @@ from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
 from app.tokens import notify_secret
-from app.web import claim, edge, handoff, health, lease, metrics, reference, stream, traces
+from app.web import claim, credit, edge, handoff, health, lease, metrics, reference, stream, traces
 from app.web.conversation import Desk
 from app.web.edge import AddressPolicy, Edge
 from app.web.figures import Sources
@@ -60,6 +62,7 @@ from app.web.log import Pen, RequestLog
 from app.web.sources import HandoffSource, LeaseSource
 from app.web.tally import RequestTally
 from app.wire.origins import Origins
+from app.wire.prices import CLAIM, prices
 
 _TEST_MODE_NAP_SECONDS = 0.1
 
@@ -128,23 +131,17 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     deadlines = Deadlines(clock, hub, longest_nap_seconds=_TEST_MODE_NAP_SECONDS if settings.test_mode else 1.0)
     seats, lines = Seats(settings.limit_waiters), Lines(hub)
     waiting = Waiting(lines, deadlines, seats, looks_first=not settings.is_sqlite)
-    leases, claims = Leases(engine, waiting), Claims(engine, waiting, strong_names=settings.once_strong_names)
+    cost = prices(settings.price_once_claim)
+    credits = Credits(engine, price=cost[CLAIM], server_key=settings.secret_key.encode()) if cost else None
+    leases = Leases(engine, waiting)
+    claims = Claims(engine, waiting, strong_names=settings.once_strong_names, credits=credits)
     requests = DailyLimit(engine, clock, "requests", settings.limit_requests_per_day)
-    handoffs = Handoffs(
-        engine,
-        hub,
-        deadlines,
-        seats,
-        DailyLimit(engine, clock, "handoffs", settings.limit_handoffs_per_day),
-        most_live=settings.limit_live_handoffs,
-        result_url=partial("{}/services/v1/handoff/{}".format, settings.public_url),
-        failpoint=Failpoints(failpoint_file, gevent.sleep).at,
-    )
+    handoffs = _handoffs(settings, engine, clock, hub, deadlines, seats, Failpoints(failpoint_file, gevent.sleep))
     policy = guard.Policy(ports=frozenset(settings.notify_ports), allow=settings.notify_allow)
 
     pen, tally = Pen(), RequestTally()
     gate = _edge(app, settings, requests, pen, tally)
-    app.register_blueprint(reference.blueprint(settings.public_url))
+    app.register_blueprint(reference.blueprint(settings.public_url, cost))
     app.register_blueprint(lease.blueprint(gate, leases))
     notices: Notices = {
         "public_url": settings.public_url,
@@ -152,9 +149,15 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
         "webhooks": policy,
     }
     app.register_blueprint(handoff.blueprint(gate, handoffs, **notices))
+    tools = [
+        *mcp_lease.tools(leases),
+        *mcp_handoff.tools(handoffs, **notices),
+        *mcp_claim.tools(claims, receipts, cost),
+    ]
     for blueprint in claim.blueprints(gate, claims, receipts):
         app.register_blueprint(blueprint)
-    tools = [*mcp_lease.tools(leases), *mcp_handoff.tools(handoffs, **notices), *mcp_claim.tools(claims, receipts)]
+    if credits is not None:
+        tools += _meter(app, gate, credits)
     mcp = Server([*tools, *more_tools], version=__version__, instructions=INSTRUCTIONS)
     origins = Origins([settings.public_url, *settings.allowed_origins])
     app.register_blueprint(mcp_route.blueprint(gate, mcp, origins))
@@ -169,11 +172,39 @@ def create_app(settings: Settings, *, more_tools: Sequence[Entry] = ()) -> Appli
     sweeper = _start_sweeps(app, settings, engine, failpoints)
     sender = _start_webhooks(app, settings, engine, hub, policy)
     _seeing(app, settings, gate, front, engine, hub, seats, handoffs, _Counts(tally, pen, sweeper, sender))
-    _open_admin_socket(app, settings, people, sweeper, engine)
+    _open_admin_socket(app, settings, people, sweeper, engine, credits)
     app.on_close(requests.give_back)
     app.on_close(deadlines.stop)
     app.on_close(engine.close)
     return app
+
+
+def _handoffs(
+    settings: Settings,
+    engine: Engine,
+    clock: Clock,
+    hub: Hub,
+    deadlines: Deadlines,
+    seats: Seats,
+    failpoints: Failpoints,
+) -> Handoffs:
+    return Handoffs(
+        engine,
+        hub,
+        deadlines,
+        seats,
+        DailyLimit(engine, clock, "handoffs", settings.limit_handoffs_per_day),
+        most_live=settings.limit_live_handoffs,
+        result_url=partial("{}/services/v1/handoff/{}".format, settings.public_url),
+        failpoint=failpoints.at,
+    )
+
+
+def _meter(app: Application, gate: Edge, credits: Credits) -> list[Entry]:
+    """The routes of credit, and its tools."""
+    for blueprint in credit.blueprints(gate, credits):
+        app.register_blueprint(blueprint)
+    return mcp_credit.tools(credits)
 
 
 class _Counts(NamedTuple):
@@ -224,10 +255,13 @@ def _seeing(
     app.register_blueprint(health_page.blueprint(front, shown))
 
 
-def _open_admin_socket(app: Application, settings: Settings, people: People, sweeper: Sweeper, engine: Engine) -> None:
+def _open_admin_socket(
+    app: Application, settings: Settings, people: People, sweeper: Sweeper, engine: Engine, credits: Credits | None
+) -> None:
     """Where only this process may open the store, the command line asks it."""
     if isinstance(engine, SqliteEngine):
         known = verbs.verbs(people) | verbs.sweep_verb(sweeper.sweep) | verbs.backup_verb(engine.backup)
+        known |= verbs.credit_verb(credits) if credits is not None else {}
         admin = AdminSocket(settings.data_dir, known)
         app.on_stop(admin.stop)
 

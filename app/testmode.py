@@ -14,6 +14,7 @@ from pathlib import Path
 POINTS = (
     "after-lock",
     "after-decide",
+    "before-debit",
     "before-commit",
     "after-commit",
     "after-listen",

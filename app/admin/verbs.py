@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from app.core.credit import LARGEST_AMOUNT, UnknownCredit
 from app.core.instants import seconds_down
 from app.core.person import NameTaken, Person, PersonMalformed, Right
+from app.services.credit import Credits
 from app.services.people import People
 from app.services.ports import Unavailable
 
@@ -62,6 +64,22 @@ def backup_verb(backup: Callable[[Path], None]) -> dict[str, Verb]:
         return {"ok": True}
 
     return {"backup": backed_up}
+
+
+def credit_verb(credits: Credits) -> dict[str, Verb]:
+    """`credits grant` adds an amount to a token's account, or to a new one where none is named."""
+
+    def granted(asked: Mapping[str, Any]) -> Answer:
+        amount, shown = asked.get("amount"), asked.get("credit_token")
+        if not isinstance(amount, int) or not 1 <= amount <= LARGEST_AMOUNT:
+            return _refused("The amount is not one that can be granted.")
+        made = credits.grant(amount, shown if isinstance(shown, str) else None)
+        if isinstance(made, UnknownCredit):
+            return _refused("Nobody was given that credit token; nothing was granted.")
+        token, account = made
+        return {"ok": True, "credit_token": token, "granted": account.granted, "balance": account.balance}
+
+    return {"credits grant": granted}
 
 
 def answer(known: Mapping[str, Verb], asked: object) -> Answer:

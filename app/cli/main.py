@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from app.cli.credits import add_parsers as add_credit_parsers
     from app.cli.operator import add_parsers
     from app.cli.settings import settings_text
 
@@ -70,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     operator = verbs.add_parser("operator", help="say who may sign in to the dashboard")
     add_parsers(operator)
     operator.set_defaults(run=_operator)
+    credits = verbs.add_parser("credits", help="give credit, where claims have a price")
+    add_credit_parsers(credits)
+    credits.set_defaults(run=_credits)
     check = verbs.add_parser("selftest", help="check a running installation from outside; leaves nothing behind")
     check.add_argument("--against", metavar="URL", required=True, help="its public address")
     check.set_defaults(run=_selftest)
@@ -144,6 +148,16 @@ def _sweep(_: argparse.Namespace) -> int:
 
 def _operator(given: argparse.Namespace) -> int:
     from app.cli.operator import run
+    from app.cli.reach import installed
+    from app.serving.prepare import prepared
+
+    for line in run(prepared(installed(load())), given):
+        _say(line)
+    return 0
+
+
+def _credits(given: argparse.Namespace) -> int:
+    from app.cli.credits import run
     from app.cli.reach import installed
     from app.serving.prepare import prepared
 

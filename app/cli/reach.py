@@ -10,12 +10,14 @@ from typing import Any
 from app.admin import verbs
 from app.admin.socket import NobodyServes, ask
 from app.clock import DatabaseClock, SteadyClock
+from app.services.credit import Credits
 from app.services.people import People
 from app.services.sweep import EVERY_CHORE, Sweep
 from app.settings import Settings, StartRefused
 from app.storage.engine import Engine
 from app.storage.sqlite import SqliteEngine
 from app.testmode import Failpoints, offset_from
+from app.wire.prices import CLAIM, prices
 
 A_MOMENT_SECONDS = 15.0
 A_DAY_SECONDS = 86_400.0
@@ -52,14 +54,17 @@ def _answer(settings: Settings, asked: Mapping[str, Any], patience_seconds: floa
             raise StartRefused(f"The server does not answer on its admin socket: {fault}.") from fault
     engine = _engine(settings)
     try:
-        return verbs.answer(_verbs(engine), dict(asked))
+        return verbs.answer(_verbs(settings, engine), dict(asked))
     finally:
         engine.close()
 
 
-def _verbs(engine: Engine) -> dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
+def _verbs(settings: Settings, engine: Engine) -> dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
     sweep = Sweep(engine, EVERY_CHORE, Failpoints())
     known = verbs.verbs(People(engine)) | verbs.sweep_verb(sweep.run)
+    cost = prices(settings.price_once_claim)
+    if cost:
+        known |= verbs.credit_verb(Credits(engine, price=cost[CLAIM], server_key=settings.secret_key.encode()))
     return known | verbs.backup_verb(engine.backup) if isinstance(engine, SqliteEngine) else known
 
 

@@ -1,6 +1,6 @@
 """The once-key tools. Answers of 2xx are signed as over REST: a receipt is worth the same wherever it was given."""
 
-from app.mcp.refusals import WaitersRefusal
+from app.mcp.refusals import UnpaidRefusal, WaitersRefusal
 from app.mcp.tool import BEGINS, SETTLES, Asker, Entry, Tool
 from app.mcp.words import ONCE_CLAIM, ONCE_COMPLETE, ONCE_RELEASE, ONCE_RENEW
 from app.services.claim import Claims
@@ -8,13 +8,15 @@ from app.services.receipts import Receipts
 from app.wire import claim as wire
 from app.wire import claim_answers as answers
 from app.wire import receipt
+from app.wire.prices import CLAIM, FREE, Prices, told
 from app.wire.reply import Reply
 
 _CAP = 32_768
 
 
-def tools(claims: Claims, receipts: Receipts) -> list[Entry]:
-    """Claim, complete, release and renew."""
+def tools(claims: Claims, receipts: Receipts, prices: Prices = FREE) -> list[Entry]:
+    """Claim, complete, release and renew; what a price stands for says so."""
+    cost = told(prices, CLAIM)
 
     def claim(asked: wire.ClaimAction, asker: Asker) -> Reply:
         answer = claims.claim(
@@ -27,9 +29,17 @@ def tools(claims: Claims, receipts: Receipts) -> list[Entry]:
             claim_token=asked.claim_token,
             wait_seconds=asked.wait_seconds,
             caller=asker.caller,
+            credit_token=asked.credit_token,
         )
         return signed(
-            wire.claimed(asked, answer.outcome, answer.claim_token, answer.namespace_token, answer.suggested_name)
+            wire.claimed(
+                asked,
+                answer.outcome,
+                answer.claim_token,
+                answer.namespace_token,
+                answer.suggested_name,
+                answer.charged,
+            )
         )
 
     def complete(asked: wire.CompleteAction, asker: Asker) -> Reply:
@@ -69,13 +79,13 @@ def tools(claims: Claims, receipts: Receipts) -> list[Entry]:
         Tool(
             "once_key_claim",
             "Claim an action, to do it exactly once",
-            ONCE_CLAIM,
+            ONCE_CLAIM if cost is None else f"{ONCE_CLAIM}\n{cost}",
             wire.ClaimAction,
             claim,
             answers.CLAIM,
             BEGINS,
             _CAP,
-            (WaitersRefusal,),
+            (WaitersRefusal,) if cost is None else (WaitersRefusal, UnpaidRefusal),
         ),
         Tool(
             "once_key_complete",

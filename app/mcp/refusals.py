@@ -127,5 +127,23 @@ class LimitRefusal(TypedDict):
     retry_after_seconds: RetryAfter
 
 
+class UnpaidRefusal(TypedDict):
+    """401, 402: the call costs something and was not paid for."""
+
+    ok: No
+    code: Annotated[
+        Literal["payment_required", "insufficient_credit", "invalid_credit_token"],
+        Field(
+            description="payment_required: send a credit_token. insufficient_credit: it holds too little. "
+            "invalid_credit_token: nobody was given that one. Nothing was done."
+        ),
+    ]
+    error: Sentence
+    fix: Fix
+    balance_usd: NotRequired[Annotated[str, Field(description="What the credit token holds, in US dollars.")]]
+    required_usd: NotRequired[Annotated[str, Field(description="What the call costs, in US dollars.")]]
+    trial: NotRequired[Annotated[str, Field(description="Where to get a free credit token by POST.")]]
+
+
 EVERYWHERE = (InvalidRefusal, BodyTooLargeRefusal, UnavailableRefusal)
 """What every tool may answer."""

@@ -38,6 +38,8 @@ class Edge(Protocol):
 
     def counted(self) -> str | None: ...
 
+    def address(self) -> str: ...
+
     def count(self, counted_as: str | None) -> None: ...
 
     def caller(self) -> Caller: ...
@@ -145,7 +147,7 @@ class _Endpoint:
             return rpc.error(message.id, fault)
 
     def _result(self, message: Request, counted: str | None, is_newest_era: bool) -> Answered:
-        asker = Asker(self._edge.caller(), counted, message.meta or {})
+        asker = Asker(self._edge.caller(), counted, message.meta or {}, self._edge.address)
         return self._server.answer(message, asker, self._edge.attempt, is_newest_era=is_newest_era)
 
     def refused(self, reply: Reply, id_: rpc.Id | None) -> Sent:

@@ -51,7 +51,9 @@ class Server:
         if not is_newest_era:
             return made or Answered(self._in_session(request))
         members, outcome = made or Answered(self._stand_alone(request))
-        return Answered({"resultType": "complete", **members, "_meta": self._meta}, outcome)
+        own = members.get("_meta")
+        meta = {_SERVER_KEY: self._identity, **own} if isinstance(own, Mapping) else self._meta
+        return Answered({"resultType": "complete", **members, "_meta": meta}, outcome)
 
     def _stand_alone(self, request: Request) -> Result:
         if request.method == "server/discover":

@@ -14,22 +14,29 @@ from app.mcp.refusals import EVERYWHERE
 from app.services.ports import Caller
 from app.wire import errors
 from app.wire.answers import Answers
+from app.wire.credit import BALANCE, CHARGED
 from app.wire.json import RawJson
 from app.wire.members import Members, parse
 from app.wire.reply import Refused, Reply
 from app.wire.schema import Schema, input_schema, output_schema
 
+CREDIT = "fencepost/credit"
+"""In a result's `_meta`: what the call cost and what is left, which REST says in headers."""
 _BRANCHES = frozenset({403, 409})
 M = TypeVar("M", bound=Members)
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who calls: the connection, the address that is counted (None is not), and the request's `_meta`."""
+    """Who calls: the connection, the address that is counted (None is not), the request's `_meta`.
+
+    `origin` works out where the call comes from, counted or not.
+    """
 
     caller: Caller
     address: str | None
     meta: Mapping[str, object]
+    origin: Callable[[], str]
 
 
 class Entry(Protocol):
@@ -113,4 +120,8 @@ def result_of(reply: Reply) -> dict[str, object]:
     }
     if reply.status >= 400 and reply.status not in _BRANCHES:
         members["isError"] = True
+    if CHARGED in reply.headers:
+        members["_meta"] = {
+            CREDIT: {"charged_usd": reply.headers[CHARGED], "balance_usd": reply.headers[BALANCE]},
+        }
     return members

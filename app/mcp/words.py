@@ -173,3 +173,12 @@ expires_at. Answers:
 - already_completed: it is done; nothing is left to renew.
 - not_leased: the claim has no lease and needs no renewal.
 Errors: no_claim (nothing is claimed), not_found (unknown, or the namespace_token does not fit)."""
+
+CREDITS_TRIAL = """\
+Get the free credit of your address, with which calls that cost something can be tried. `credit_token` pays for them: \
+pass it as credit_token, keep it secret. The same address gets the same token again with what is left; it is granted \
+once and never refilled. exhausted true: too little is left for another call; ask the operator for credit."""
+
+CREDITS_BALANCE = """\
+Look at what a credit token was granted, has spent and still holds, in US dollars, and how many calls it paid for. \
+Costs nothing and changes nothing. An error with code not_found: nobody was given that token."""

@@ -5,16 +5,19 @@ learns nothing of what is in it, and so that locks are taken in one order.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from app import tokens
 from app.core import claim as core
 from app.core import namespace as owners
+from app.core.credit import Charged, PaymentRequired
 from app.core.namespace import NamespaceForbidden, NamespaceFounded, NamespaceOwned, NamespaceWeak
 from app.services import audit
 from app.services.action import action_of, claimant_hash, owner_hash, payload_hash, shown_hash, stronger, topic
+from app.services.claim_try import ClaimAnswer, Tried, busy_until, is_free, is_taken
+from app.services.credit import Credits, NotPaid, Toll
 from app.services.ports import Caller
 from app.services.waiting import Waiting, Wish
 from app.storage import claim as storage
@@ -23,32 +26,9 @@ from app.storage.claim import Action
 from app.storage.engine import Engine, Reader, Transaction
 from app.tokens import Kind
 
-ClaimOutcome = (
-    core.Claimed
-    | core.InProgress
-    | core.ClaimHeld
-    | core.Duplicate
-    | core.ClaimConflict
-    | NamespaceForbidden
-    | NamespaceWeak
-)
 FEED = "feed:claims"
 
 _Decided = TypeVar("_Decided")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimAnswer:
-    """An outcome, and the secrets to show with it.
-
-    `claim_token` is the caller's proof of being the claimant when it is claimed. `namespace_token` is there when
-    this claim made the caller the owner of the namespace. `suggested_name` is there for a weak one.
-    """
-
-    outcome: ClaimOutcome
-    claim_token: str
-    namespace_token: str | None = None
-    suggested_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +39,31 @@ class Rotated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """What one try of a claim came to, and whether it founded the namespace."""
-
-    outcome: ClaimOutcome
-    founded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Visit:
-    """A claim on its way in: the action, what is asked, the shown token's digest, the one a new owner would have."""
+    """A claim on its way in: the action, what is asked, the shown token's digest, the one a new owner would have.
+
+    `toll` is what it pays, where claims have a price. One that `waits` pays for its last answer only.
+    """
 
     name: str
     action: Action
     ask: core.ClaimAsk
     shown_hash: bytes | None
     founding_hash: bytes | None
+    toll: Toll | None
+    waits: bool
 
 
 class Claims:
-    """Claim, complete, release, renew, look, rotate a namespace's token, and break."""
+    """Claim, complete, release, renew, look, rotate a namespace's token, and break. `credits`: claims have a price."""
 
-    def __init__(self, engine: Engine, waiting: Waiting, *, strong_names: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, waiting: Waiting, *, strong_names: bool = False, credits: Credits | None = None
+    ) -> None:
         self._engine = engine
         self._waiting = waiting
         self._strong_names = strong_names
+        self._credits = credits
 
     def claim(
         self,
@@ -97,13 +77,19 @@ class Claims:
         claim_token: str | None,
         wait_seconds: int,
         caller: Caller,
+        credit_token: str | None = None,
     ) -> ClaimAnswer:
         """Be the one to act, or say why not; wait up to `wait_seconds` (0 to 25) while another is at it.
 
-        A namespace that nobody owns becomes the caller's, with the token that it brought or a new one.
+        A namespace that nobody owns becomes the caller's, with the token that it brought or a new one. Where claims
+        have a price, each answer is charged to `credit_token` but for a weak name and a repeat: in the transaction of
+        the claim if it is granted, and after a wait for what the wait came to.
         Raises HungUp when the caller left while it waited, Full when too many wait, Unavailable.
         """
         claimant = tokens.mint(Kind.CLAIMANT) if claim_token is None else claim_token
+        toll = None if self._credits is None or credit_token is None else self._credits.toll(credit_token)
+        if self._credits is not None and toll is None:
+            return ClaimAnswer(PaymentRequired(self._credits.price), claimant)
         owner = tokens.mint(Kind.ONCE_NAMESPACE) if namespace_token is None else namespace_token
         visit = _Visit(
             name=namespace,
@@ -116,22 +102,19 @@ class Claims:
             ),
             shown_hash=shown_hash(namespace_token),
             founding_hash=owner_hash(owner) if tokens.is_well_formed(Kind.ONCE_NAMESPACE, owner) else None,
+            toll=toll,
+            waits=wait_seconds > 0,
         )
-        wish = Wish(
-            topic=topic(visit.action.claim_hash),
-            identity=visit.ask.claimant_hash,
-            attempt=partial(self._attempt, visit),
-            look=partial(self._look, visit),
-            busy_until=_busy_until,
-            is_taken=_is_taken,
-            undo=lambda _: self._give_back(visit),
-        )
-        tried = self._waiting.fulfil(wish, wait_seconds, caller)
+        try:
+            tried = self._answered(visit, wait_seconds, caller)
+        except NotPaid as refused:
+            return ClaimAnswer(refused.outcome, claimant)
         return ClaimAnswer(
             tried.outcome,
             claimant,
             namespace_token=owner if tried.founded else None,
             suggested_name=stronger(namespace) if isinstance(tried.outcome, NamespaceWeak) else None,
+            charged=tried.charged,
         )
 
     def complete(
@@ -240,22 +223,63 @@ class Claims:
 
         return self._engine.run(operation)
 
-    def _attempt(self, visit: _Visit, urgent: bool) -> _Tried:
-        def operation(tx: Transaction) -> _Tried:
-            entered = self._enter_or_found(tx, visit)
-            if not isinstance(entered, NamespaceOwned | NamespaceFounded):
-                return _Tried(entered)
-            record = storage.lock_or_make(tx, visit.action.claim_hash)
-            tx.failpoint("after-lock")
-            outcome = core.claim(record, visit.ask, tx.next_fence, tx.now())
-            tx.failpoint("after-decide")
-            if isinstance(outcome, core.ClaimConflict):
-                storage.save(tx, visit.action, outcome.record)
-            elif isinstance(outcome, core.Claimed) and not outcome.repeated:
-                _write(tx, visit.action, outcome.record)
-            return _Tried(outcome, founded=isinstance(entered, NamespaceFounded))
+    def _answered(self, visit: _Visit, wait_seconds: int, caller: Caller) -> Tried:
+        """What it came to, paid for. Raises NotPaid."""
+        if visit.toll is not None and wait_seconds and not self._engine.read(visit.toll.can_pay):
+            wait_seconds = 0  # it gets its refusal at once, or what it paid for before
+        wish = Wish(
+            topic=topic(visit.action.claim_hash),
+            identity=visit.ask.claimant_hash,
+            attempt=partial(self._attempt, visit),
+            look=partial(self._look, visit),
+            busy_until=busy_until,
+            is_taken=is_taken,
+            undo=lambda _: self._give_back(visit),
+        )
+        return self._paid(visit, self._waiting.fulfil(wish, wait_seconds, caller))
+
+    def _attempt(self, visit: _Visit, urgent: bool) -> Tried:
+        toll = visit.toll
+
+        def operation(tx: Transaction) -> Tried:
+            if toll is None:
+                return self._try(tx, visit)
+            account = toll.lock(tx)
+            tried = self._try(tx, visit)
+            if is_free(tried.outcome):
+                return replace(tried, charged=Charged(account, 0))
+            if visit.waits and busy_until(tried) is not None:
+                return tried
+            return replace(tried, charged=toll.pay(tx, account))
 
         return self._engine.run(operation, urgent=urgent)
+
+    def _try(self, tx: Transaction, visit: _Visit) -> Tried:
+        entered = self._enter_or_found(tx, visit)
+        if not isinstance(entered, NamespaceOwned | NamespaceFounded):
+            return Tried(entered)
+        record = storage.lock_or_make(tx, visit.action.claim_hash)
+        tx.failpoint("after-lock")
+        outcome = core.claim(record, visit.ask, tx.next_fence, tx.now())
+        tx.failpoint("after-decide")
+        if isinstance(outcome, core.ClaimConflict):
+            storage.save(tx, visit.action, outcome.record)
+        elif isinstance(outcome, core.Claimed) and not outcome.repeated:
+            _write(tx, visit.action, outcome.record)
+        return Tried(outcome, founded=isinstance(entered, NamespaceFounded))
+
+    def _paid(self, visit: _Visit, tried: Tried) -> Tried:
+        """The answer with its charge: what was only looked at is paid for before it is told."""
+        toll = visit.toll
+        if toll is None or tried.charged is not None:
+            return tried
+        free = is_free(tried.outcome)
+
+        def operation(tx: Transaction) -> Charged:
+            account = toll.lock(tx)
+            return Charged(account, 0) if free else toll.pay(tx, account)
+
+        return replace(tried, charged=self._engine.run(operation))
 
     def _enter_or_found(
         self, tx: Transaction, visit: _Visit
@@ -273,25 +297,32 @@ class Claims:
             record = namespaces.share(tx, namespace_hash)
         return owners.enter(record, visit.shown_hash)
 
-    def _look(self, visit: _Visit) -> _Tried | None:
-        def query(reader: Reader) -> _Tried | None:
+    def _look(self, visit: _Visit) -> Tried | None:
+        def query(reader: Reader) -> Tried | None:
             record, claim = storage.look_up(reader, visit.action)
             if record is None:
                 return None
             entered = owners.enter(record, visit.shown_hash)
             if isinstance(entered, NamespaceForbidden):
-                return _Tried(entered)
-            tried = _Tried(core.claim(claim, visit.ask, _no_fence, reader.now()))
-            return None if _is_taken(tried) else tried
+                return Tried(entered)
+            tried = Tried(core.claim(claim, visit.ask, _no_fence, reader.now()))
+            return None if is_taken(tried) else tried
 
         return self._engine.read(query)
 
     def _give_back(self, visit: _Visit) -> None:
-        self._decide(
-            visit.action,
-            visit.founding_hash,  # what was granted was granted under this one, brought or minted
-            lambda record, now: core.give_back(record, visit.ask.claimant_hash, now),
-        )
+        def operation(tx: Transaction) -> None:
+            account = None if visit.toll is None else visit.toll.lock(tx)
+            outcome = self._decide_within(
+                tx,
+                visit.action,
+                visit.founding_hash,  # what was granted was granted under this one, brought or minted
+                lambda record, now: core.give_back(record, visit.ask.claimant_hash, now),
+            )
+            if visit.toll is not None and account is not None and isinstance(outcome, core.ClaimReleased):
+                visit.toll.give_back(tx, account)
+
+        self._engine.run(operation)
 
     def _decide(
         self,
@@ -299,20 +330,26 @@ class Claims:
         shown_hash: bytes | None,
         decision: Callable[[core.ClaimRecord | None, int], _Decided],
     ) -> _Decided | NamespaceForbidden:
-        def operation(tx: Transaction) -> _Decided | NamespaceForbidden:
-            namespace, record = storage.lock_as_owner(tx, action, shown_hash)
-            entered = owners.enter(namespace, shown_hash)
-            if isinstance(entered, NamespaceForbidden):
-                return entered
-            tx.failpoint("after-lock")
-            outcome = decision(record, tx.now())
-            tx.failpoint("after-decide")
-            changed = getattr(outcome, "record", record)
-            if changed is not None and changed is not record:
-                _write(tx, action, changed)
-            return outcome
+        return self._engine.run(lambda tx: self._decide_within(tx, action, shown_hash, decision))
 
-        return self._engine.run(operation)
+    def _decide_within(
+        self,
+        tx: Transaction,
+        action: Action,
+        shown_hash: bytes | None,
+        decision: Callable[[core.ClaimRecord | None, int], _Decided],
+    ) -> _Decided | NamespaceForbidden:
+        namespace, record = storage.lock_as_owner(tx, action, shown_hash)
+        entered = owners.enter(namespace, shown_hash)
+        if isinstance(entered, NamespaceForbidden):
+            return entered
+        tx.failpoint("after-lock")
+        outcome = decision(record, tx.now())
+        tx.failpoint("after-decide")
+        changed = getattr(outcome, "record", record)
+        if changed is not None and changed is not record:
+            _write(tx, action, changed)
+        return outcome
 
 
 def _write(tx: Transaction, action: Action, record: core.ClaimRecord) -> None:
@@ -323,17 +360,3 @@ def _write(tx: Transaction, action: Action, record: core.ClaimRecord) -> None:
 
 def _no_fence() -> int:
     return 0
-
-
-def _busy_until(tried: _Tried) -> int | None:
-    match tried.outcome:
-        case core.InProgress(record, _):
-            return record.lease_expires_at
-        case core.ClaimHeld(record, _):
-            return record.expires_at
-        case _:
-            return None
-
-
-def _is_taken(tried: _Tried) -> bool:
-    return isinstance(tried.outcome, core.Claimed) and not tried.outcome.repeated

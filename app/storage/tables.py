@@ -232,3 +232,14 @@ audit = Table(
     Column("subject", LargeBinary, nullable=False),
     Column("detail", LargeBinary, nullable=False),
 )
+
+# What a credit token was granted and has spent, in millionths of a dollar: see core/credit.py. `granted` is 0 in a row
+# that only holds a place for the lock. No row where no call has a price.
+credit_account = Table(
+    "credit_account",
+    metadata,
+    Column("account_hash", LargeBinary(32), primary_key=True),
+    Column("granted", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+)

@@ -38,9 +38,17 @@ def _mount(edge: Edge, claims: Claims, receipts: Receipts, name: str, prefix: st
             claim_token=asked.claim_token,
             wait_seconds=asked.wait_seconds,
             caller=call.connection,
+            credit_token=asked.credit_token or call.environ.get("HTTP_X_CREDIT_TOKEN"),
         )
         return signed(
-            wire.claimed(asked, answer.outcome, answer.claim_token, answer.namespace_token, answer.suggested_name)
+            wire.claimed(
+                asked,
+                answer.outcome,
+                answer.claim_token,
+                answer.namespace_token,
+                answer.suggested_name,
+                answer.charged,
+            )
         )
 
     def complete(call: Call) -> Reply:

@@ -65,7 +65,7 @@ class Call:
 
 _SERVER_METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 _DIRECT = "fencepost.direct"
-_FOR_PROGRAMS = ("/services/", "/once-key", "/receipts", "/mcp", "/.well-known/")
+_FOR_PROGRAMS = ("/services/", "/once-key", "/credits/", "/receipts", "/mcp", "/.well-known/")
 _AS_PAGE = "fencepost.as_page"
 AsPage = Callable[[Reply], Response]
 Route = Callable[..., Reply]

@@ -17,15 +17,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from app import __version__, shipped
 from app.wire import openapi
 from app.wire.json import dump
+from app.wire.prices import CLAIM, FREE, Prices, told
 
 _CLOSED = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
 class Reference:
-    """The three texts for a server at this public address."""
+    """The three texts for a server at this public address, which asks these prices."""
 
-    def __init__(self, public_url: str) -> None:
+    def __init__(self, public_url: str, prices: Prices = FREE) -> None:
         self._public_url = public_url
+        self._prices = prices
         self._templates = Environment(
             loader=FileSystemLoader(shipped.folder("templates") / "reference"),
             autoescape=lambda name: name is not None and name.endswith(".html"),
@@ -36,7 +38,9 @@ class Reference:
     def document(self) -> Mapping[str, Any]:
         """OpenAPI 3.1."""
         examples = json.loads((shipped.folder("templates") / openapi.EXAMPLES).read_bytes())
-        return openapi.document(public_url=self._public_url, version=__version__, examples=examples)
+        return openapi.document(
+            public_url=self._public_url, version=__version__, examples=examples, prices=self._prices
+        )
 
     @cached_property
     def style(self) -> str:
@@ -51,7 +55,7 @@ class Reference:
     @cached_property
     def guide(self) -> str:
         """The document for agents: how to use each surface safely, and every route in a line."""
-        return self._render("llms.txt")
+        return self._render("llms.txt", cost=told(self._prices, CLAIM))
 
     def policy(self) -> str:
         """What the page may do: show its own style, and nothing else."""
@@ -82,10 +86,10 @@ class Reference:
         return [(what, json.dumps(example, indent=2, ensure_ascii=False)) for what, example in shown]
 
 
-def blueprint(public_url: str) -> Blueprint:
+def blueprint(public_url: str, prices: Prices = FREE) -> Blueprint:
     """`/openapi.json`, `/docs` and `/llms.txt`; none is counted by a limit."""
     routes = Blueprint("reference", __name__)
-    texts = Reference(public_url)
+    texts = Reference(public_url, prices)
     routes.add_url_rule(
         "/openapi.json", view_func=lambda: _answer(dump(texts.document), "application/json"), endpoint="openapi"
     )

@@ -10,9 +10,10 @@ from typing import Annotated, assert_never
 from pydantic import Field
 
 from app.core import claim as core
+from app.core.credit import Charged, InsufficientCredit, PaymentRequired, UnknownCredit, Unpaid
 from app.core.instants import seconds_up
 from app.core.namespace import NamespaceForbidden, NamespaceWeak
-from app.wire import errors
+from app.wire import credit, errors
 from app.wire.codes import MEANINGS, Code
 from app.wire.json import RawJson
 from app.wire.kinds import ClaimantToken, Raw, ShownToken, WaitSeconds
@@ -137,6 +138,7 @@ ClaimOutcome = (
     | core.ClaimConflict
     | NamespaceForbidden
     | NamespaceWeak
+    | Unpaid
 )
 
 
@@ -146,8 +148,20 @@ def claimed(
     claim_token: str,
     namespace_token: str | None = None,
     suggested_name: str | None = None,
+    charged: Charged | None = None,
 ) -> Reply:
-    """The answer to a claim: 200 with its status; 400 only for a name too weak for a new namespace."""
+    """The answer to a claim: 200 with its status; 400 for a name too weak for a new namespace, 401 or 402 unpaid."""
+    reply = _claimed(asked, outcome, claim_token, namespace_token, suggested_name)
+    return credit.with_charge(reply, charged)
+
+
+def _claimed(
+    asked: ClaimAction,
+    outcome: ClaimOutcome,
+    claim_token: str,
+    namespace_token: str | None,
+    suggested_name: str | None,
+) -> Reply:
     match outcome:
         case core.Claimed():
             return _answer("claimed", asked, _won(outcome, claim_token, namespace_token))
@@ -173,6 +187,8 @@ def claimed(
                 field="namespace",
                 members={"suggestion": suggested_name},
             )
+        case PaymentRequired() | InsufficientCredit() | UnknownCredit():
+            return credit.unpaid(outcome)
         case _:
             assert_never(outcome)
 

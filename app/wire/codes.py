@@ -207,8 +207,10 @@ MEANINGS: dict[Code, Meaning] = {
         "Use at least 16 characters of two classes, such as letters and digits.",
     ),
     Code.PAYMENT_REQUIRED: Meaning(
-        402, "This call costs credit", "Get a free trial token with POST /credits/trial and send it as credit_token."
+        402,
+        "This call costs credit",
+        "Get a free trial token with POST /credits/trial (tool credits_trial) and send it as credit_token.",
     ),
-    Code.INSUFFICIENT_CREDIT: Meaning(402, "The credit does not cover this call", "Buy or ask for more credit."),
+    Code.INSUFFICIENT_CREDIT: Meaning(402, "The credit does not cover this call", "Ask the operator for more credit."),
     Code.INVALID_CREDIT_TOKEN: Meaning(401, "The credit token is unknown", "Check the credit token."),
 }

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.wire import claim, claim_answers, handoff_answers, handoff_members, lease, lease_answers
+from app.core.credit import PaymentRequired, UnknownCredit
+from app.wire import claim, claim_answers, credit, handoff_answers, handoff_members, lease, lease_answers
 from app.wire.answers import Answers, RefusalAnswer
 from app.wire.members import Members, NoMembers
+from app.wire.prices import FREE, Prices, told, usd
 from app.wire.schema import Schema, input_schema, output_schema
 
 V1 = "/services/v1"
@@ -109,6 +111,41 @@ OPERATIONS: tuple[Operation, ...] = (
     *_once("/rotate-token", "A new token for a namespace", claim.RotateToken, claim_answers.ROTATE),
 )
 
+CREDIT_OPERATIONS: tuple[Operation, ...] = tuple(
+    operation
+    for prefix, name in (("", ""), (V1, "_v1"))
+    for operation in (
+        Operation(
+            "post",
+            f"{prefix}/credits/trial",
+            f"credits_trial{name}",
+            "The free credit of this address",
+            credit.TRIAL,
+            NoMembers,
+            cap=4_096,
+        ),
+        Operation(
+            "post",
+            f"{prefix}/credits/balance",
+            f"credits_balance{name}",
+            "What a credit token holds; it may come in the header X-Credit-Token",
+            credit.BALANCE_OF,
+            credit.AskBalanceByHeader,
+            cap=4_096,
+            extra=(404,),
+        ),
+        Operation(
+            "get",
+            f"{prefix}/credits/balance",
+            f"credits_balance_by_header{name}",
+            "What the credit token in the header X-Credit-Token holds",
+            credit.BALANCE_OF,
+            extra=(404,),
+        ),
+    )
+)
+"""There only where a call has a price."""
+
 _PARAMETERS: dict[str, Schema] = {
     "handoff_id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     "seconds": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$", "description": "More than 25 counts as 25."},
@@ -123,13 +160,19 @@ def answers_of(operation: str) -> str:
     return "lease_acquire" if operation == "lease_short" else operation.removesuffix("_v1")
 
 
-def document(*, public_url: str, version: str, examples: Mapping[str, Any]) -> dict[str, Any]:
+def document(*, public_url: str, version: str, examples: Mapping[str, Any], prices: Prices = FREE) -> dict[str, Any]:
     """The whole document, ready to be dumped. `examples` are those of the file EXAMPLES."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
-        shown = examples["operations"][answers_of(operation.name)]
-        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, shown)
-    made: dict[str, Any] = {
+    for operation in (*OPERATIONS, *(CREDIT_OPERATIONS if prices else ())):
+        name = answers_of(operation.name)
+        made = _operation(operation, examples["operations"][name])
+        cost = told(prices, name)
+        if cost is not None:
+            made |= {"description": cost, "x-price-usd": usd(prices[name])}
+            made["responses"] |= {status: _refusal(text, example) for status, text, example in _unpaid(prices[name])}
+            made["responses"] = dict(sorted(made["responses"].items()))
+        paths.setdefault(operation.path, {})[operation.method] = made
+    whole: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "Fencepost",
@@ -145,8 +188,16 @@ def document(*, public_url: str, version: str, examples: Mapping[str, Any]) -> d
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
-    made["components"]["schemas"] |= _lift(made["paths"])
-    return made
+    whole["components"]["schemas"] |= _lift(whole["paths"])
+    return whole
+
+
+def _unpaid(price: int) -> list[tuple[str, str, Mapping[str, object]]]:
+    """What a call with a price may answer instead: status, meaning, example."""
+    return [
+        ("401", "The credit token is unknown; nothing was done.", credit.unpaid(UnknownCredit()).body),
+        ("402", "Nothing to pay with, or too little; nothing was done.", credit.unpaid(PaymentRequired(price)).body),
+    ]
 
 
 _REFUSALS = {

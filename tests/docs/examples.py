@@ -179,7 +179,24 @@ def record() -> dict[str, Any]:
         operations = _own_answers(world, api)
         weak = strict.post("/once-key", namespace="app", action_key="act").body
         operations["once_key_claim"]["answers"]["400"] = {"weak_namespace": weak}
-        return {"operations": operations, "responses": _shared_refusals(world, api, strict)}
+        responses = _shared_refusals(world, api, strict)
+    return {"operations": operations | _of_credit(), "responses": responses}
+
+
+def _of_credit() -> dict[str, Any]:
+    """The routes that are there only where a claim has a price."""
+    metered = {"FENCEPOST_LIMITS": "off", "FENCEPOST_PRICE_ONCE_CLAIM": "0.010"}
+    with RunningServer(environment=metered) as server, Api(server.port) as api:
+        trial = api.post("/credits/trial").body
+        shown = {"credit_token": trial["credit_token"]}
+        api.post("/once-key", namespace="app", action_key="act", **shown)
+        held = api.post("/credits/balance", **shown).body
+        asked = api.get("/credits/balance", {"X-Credit-Token": trial["credit_token"]}).body
+    return {
+        "credits_trial": {"answers": {"200": {"granted": trial}}, "request": {}},
+        "credits_balance": {"answers": {"200": {"held": held}}, "request": shown},
+        "credits_balance_by_header": {"answers": {"200": {"held": asked}}},
+    }
 
 
 def text(examples: Mapping[str, Any]) -> str:

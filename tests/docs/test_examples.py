@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.wire.answers import RefusalAnswer
-from app.wire.openapi import EXAMPLES, OPERATIONS, answers_of, document
+from app.wire.openapi import CREDIT_OPERATIONS, EXAMPLES, OPERATIONS, answers_of, document
 from app.wire.schema import input_schema, output_schema
 from tests.docs.examples import ROOT, record, text
 from tests.real.plain import Plain
@@ -18,7 +18,7 @@ WRITTEN: dict[str, Any] = json.loads((ROOT / "templates" / EXAMPLES).read_text(e
 def lacking(examples: dict[str, Any]) -> list[str]:
     """Kinds of answers without an example that fits, and bodies that are not as their route takes them."""
     found = []
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *CREDIT_OPERATIONS):
         own = examples["operations"][answers_of(operation.name)]
         for status, kinds in operation.answers.items():
             given = own["answers"].get(str(status), {}).values()

@@ -29,7 +29,7 @@ class NoCaller:
         raise NotImplementedError
 
 
-ASKER = Asker(NoCaller(), None, {})
+ASKER = Asker(NoCaller(), None, {}, lambda: "127.0.0.1")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from app.push.deadlines import Deadlines
 from app.push.hub import Hub
 from app.push.line import Lines
 from app.push.seats import Seats
-from app.services.claim import ClaimAnswer, ClaimOutcome, Claims
+from app.services.claim import Claims
+from app.services.claim_try import ClaimAnswer, ClaimOutcome
+from app.services.credit import Credits
 from app.services.waiting import Waiting
 from app.storage.sqlite import SqliteEngine
 from tests.storage.shelf import PATIENT
@@ -47,6 +49,7 @@ class Once:
     hub: Hub
     lines: Lines
     claims: Claims
+    credits: Credits
 
     def claim(
         self,
@@ -60,6 +63,7 @@ class Once:
         who: str | None = None,
         wait: int = 0,
         caller: FakeCaller | None = None,
+        credit: str | None = None,
     ) -> ClaimAnswer:
         return self.claims.claim(
             namespace=namespace,
@@ -71,6 +75,7 @@ class Once:
             claim_token=who,
             wait_seconds=wait,
             caller=caller or FakeCaller(),
+            credit_token=credit,
         )
 
     def won(self, action_key: str = "charge-1042", **members: Any) -> core.ClaimRecord:
@@ -129,7 +134,12 @@ class Once:
 
 @contextmanager
 def once_keys(
-    folder: Path, *, clock: ManualClock | None = None, strong_names: bool = False, **settings: Any
+    folder: Path,
+    *,
+    clock: ManualClock | None = None,
+    strong_names: bool = False,
+    price: int | None = None,
+    **settings: Any,
 ) -> Iterator[Once]:
     """A server's once-keys on `folder/fencepost.db`, closed at the end."""
     clock = clock or ManualClock()
@@ -138,8 +148,11 @@ def once_keys(
     lines = Lines(hub)
     deadlines = Deadlines(clock, hub, longest_nap_seconds=0.02)
     try:
-        claims = Claims(engine, Waiting(lines, deadlines, Seats(1000)), strong_names=strong_names)
-        yield Once(engine, clock, hub, lines, claims)
+        credits = Credits(engine, price=price or 0, server_key=b"a key of the tests")
+        metered = None if price is None else credits
+        waiting = Waiting(lines, deadlines, Seats(1000))
+        claims = Claims(engine, waiting, strong_names=strong_names, credits=metered)
+        yield Once(engine, clock, hub, lines, claims, credits)
     finally:
         deadlines.stop()
         engine.close()
