@@ -40,6 +40,7 @@ CLOSED, OPEN, BACKUP = range(3)
 _LOOK_SECONDS = 1.0
 _LOG_HEAD_BYTES, _FRAME_HEAD_BYTES = 32, 24
 _STEPS_BETWEEN_LOOKS = 20_000
+_DISK = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}
 _WAY_OUT = (
     "Nothing was changed. Restore a backup (`fencepost-server restore`), or, if you know that nothing is missing, move "
     "the file elsewhere and take it in with `fencepost-server restore --without-log`."
@@ -89,6 +90,11 @@ def _look_inside(database: Path, log: Path, left: LogIndex | None, bare: dict[st
         _compare_numbers(database, bare, whole, note)
         _look_at_pages(connection, database)
     except sqlite3.DatabaseError as fault:
+        if getattr(fault, "sqlite_errorcode", 0) & 0xFF in _DISK:
+            raise DatabaseRefused(
+                f"{database} cannot be looked at ({fault}): its disk is full or failing. Nothing was changed. "
+                "Make room or repair the disk, and start again."
+            ) from fault
         raise _refused(f"{database} is damaged ({fault}).") from fault
     finally:
         connection.close()

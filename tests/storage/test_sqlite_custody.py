@@ -157,6 +157,21 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     refused(tmp_path / "fencepost.db", "is damaged")
 
 
+def test_a_disk_with_no_room_is_told_as_that_and_not_as_damage(left: Path, tmp_path: Path) -> None:
+    file = copied(left, tmp_path, *FILES[:2])
+    before = bytes_of(tmp_path)
+    program = (
+        "import resource, sys; from pathlib import Path; from tests.storage import child; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY)); child.once(Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert "its disk is full or failing" in done.stderr
+    assert "damaged" not in done.stderr
+    assert bytes_of(tmp_path) == before
+    (tmp_path / "fencepost.db-shm").unlink(missing_ok=True)
+    SqliteEngine(file, clock=SteadyClock()).close()
+
+
 @pytest.mark.parametrize("step", ["before the mark is copied", "before it is settled"])
 def test_a_start_that_was_killed_half_way_is_no_reason_to_refuse(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
