@@ -21,14 +21,14 @@ run: ## install what is pinned, migrate, serve on http://127.0.0.1:8000 (PORT=, 
 
 test: ## every test but the long ones: browser and PostgreSQL included, nothing skipped
 	@scripts/venv dev
-	@scripts/need chromium postgresql nginx caddy prometheus systemd pgbouncer redis-server
+	@scripts/need chromium postgresql nginx caddy prometheus systemd pgbouncer redis-server strace
 	@scripts/mcp-clients
 	@scripts/axe
 	@$(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-long: ## the long suites: crash, fault and load runs
 	@scripts/venv dev
-	@scripts/need chromium postgresql pgbouncer redis-server
+	@scripts/need chromium postgresql pgbouncer redis-server strace
 	@$(BIN)/python -m pytest -m long --timeout 1200 $(TESTS)
 
 check: lint types imports docs test ## what CI runs: lint, format, types, import rules, docs, tests

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tests.faults.history import History
 from tests.faults.nemesis import NEMESES, ONLY_POSTGRESQL
-from tests.faults.run import Schedule, judged, run
+from tests.faults.run import judged, run
+from tests.faults.schedule import Schedule
 from tests.real.server import ENGINES
 
 

@@ -19,30 +19,13 @@ from tests.faults.caller import Caller, Line, Tally
 from tests.faults.checker import faults
 from tests.faults.history import Fault, History
 from tests.faults.nemesis import BAD_LINE, NEMESES, ONLY_POSTGRESQL, Scene
+from tests.faults.schedule import Schedule
 from tests.faults.work import WORK, Meeting, audit, fresh
 from tests.real.api import Api
 from tests.real.cluster import Cluster, shared_cluster
 from tests.real.server import RunningServer
 
-CALLERS = {"lease": 4, "once": 3, "handoff": 3, "wait": 3}
 SAID = 20
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What is run: on which engine, under which nemesis, from which seed, for how many seconds of work."""
-
-    engine: str
-    nemesis: str
-    seed: int
-    seconds: float = 6.0
-    application: str | None = None
-    environment: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """How the report calls it."""
-        return f"{self.engine}-{self.nemesis}-{self.seed}"
 
 
 @dataclass
@@ -76,12 +59,12 @@ def run(schedule: Schedule, keep: Path | None = None) -> Report:
     history, tally = History(), Tally()
     with ExitStack() as stack:
         server, database, cluster = _start(schedule, stack)
-        meeting = _meet(server, history)
+        meeting = _meet(server, history, schedule)
         stop, failures = threading.Event(), list[BaseException]()
         rng = random.Random(f"nemesis {schedule.seed}")
         scene = Scene(server, history, tally, rng, stop, database, cluster)
         threads = [_thread(failures, NEMESES[schedule.nemesis], scene)]
-        for work, number in CALLERS.items():
+        for work, number in schedule.callers.items():
             for index in range(number):
                 caller = _caller(schedule, server, tally, f"{work} {index}")
                 threads.append(_thread(failures, _go_on, WORK[work], meeting, caller, stop))
@@ -125,13 +108,13 @@ def _start(schedule: Schedule, stack: ExitStack) -> tuple[RunningServer, str | N
     return stack.enter_context(server), database, cluster
 
 
-def _meet(server: RunningServer, history: History) -> Meeting:
+def _meet(server: RunningServer, history: History, schedule: Schedule) -> Meeting:
     token = fresh("nst_", random.Random("namespace"))
     with Api(server.port) as api:
         namespace = api.lease("namespace")["namespace"]
         founded = api.post("/once-key", namespace="faults", action_key="founding", namespace_token=token)
         assert founded["status"] == "claimed", founded.raw
-    return Meeting(history, namespace, token, time.monotonic())
+    return Meeting(history, namespace, token, time.monotonic(), schedule.keys, schedule.generation_seconds)
 
 
 def _caller(schedule: Schedule, server: RunningServer, tally: Tally, name: str) -> Caller:

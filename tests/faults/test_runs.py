@@ -6,7 +6,8 @@ import pytest
 
 from tests.faults.__main__ import main
 from tests.faults.nemesis import NEMESES, ONLY_POSTGRESQL
-from tests.faults.run import Schedule, run
+from tests.faults.run import run
+from tests.faults.schedule import Schedule
 from tests.real.server import ENGINES
 
 pytestmark = [pytest.mark.real, pytest.mark.postgres]

@@ -1,6 +1,6 @@
 """What the callers of a run do: short lives of many keys, so that every history is short and every rule is reached.
 
-A generation of keys lasts a second and a half; all callers meet on the few keys of the one that is on. Each workload
+A generation of keys lasts some seconds; all callers meet on the few keys of the one that is on. Each workload
 says what it did in the words of the checkers.
 """
 
@@ -16,8 +16,6 @@ from tests.faults.caller import Caller, Heard
 from tests.faults.history import History, Op
 from tests.real.api import V1
 
-GENERATION_SECONDS = 1.5
-KEYS = 5
 BODY = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 STATES = ["offered", "accepted", "working", "checked", "done", "failed"]
 FINAL = ["done", "failed"]
@@ -38,13 +36,15 @@ class Meeting:
     namespace: str
     once_token: str
     started: float
+    keys: int
+    generation_seconds: float
     handoffs: deque["Shared"] = field(default_factory=lambda: deque(maxlen=6))
     every_handoff: list["Shared"] = field(default_factory=list)
 
     def key(self, rng: random.Random, kind: str) -> str:
         """A key of the generation that is on."""
-        generation = int((time.monotonic() - self.started) / GENERATION_SECONDS)
-        return f"{kind} {generation}-{rng.randrange(KEYS)}"
+        generation = int((time.monotonic() - self.started) / self.generation_seconds)
+        return f"{kind} {generation}-{rng.randrange(self.keys)}"
 
     def forget(self, shared: "Shared") -> None:
         """Leave one alone from now on."""
@@ -110,12 +110,18 @@ class Holder:
             return
         if chance < 0.08:
             time.sleep(self.rng.uniform(0.8, 2.2))
-        last = self.finish if chance < 0.14 or chance > 0.95 else self.give_up
+            self.extend(1)
+        last = self.finish if chance < 0.08 or chance > 0.985 else self.give_up
         for _ in range(TRIES):
             if "unknown" not in last():
                 break
-        if self.rng.random() < 0.1:
-            self.rng.choice([self.finish, self.give_up, lambda: self.extend(1)])()
+        if self.rng.random() < 0.3:
+            self._come_back()
+
+    def _come_back(self) -> None:
+        """Late, when another may have it by now."""
+        time.sleep(self.rng.uniform(0.0, 0.03))
+        self.rng.choice([self.finish, self.give_up, lambda: self.extend(1)])()
 
     def take(self, ttl: int) -> list[str]:
         """Ask for it."""
