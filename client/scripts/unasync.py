@@ -21,6 +21,7 @@ REPLACEMENTS = [
     (r"\bAsyncIterator\b", "Iterator"),
     (r"httpx\.AsyncClient", "httpx.Client"),
     (r"\baclose\(", "close("),
+    (r"\baiter_bytes\(", "iter_bytes("),
     (r"\bAsync([A-Z]\w+)", r"\1"),
     (r"fencepost\._async\b", "fencepost._sync"),
     (r"\basyncio\.sleep", "time.sleep"),

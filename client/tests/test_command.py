@@ -192,3 +192,43 @@ def test_an_unreachable_server_has_its_own_code(env: dict[str, str]) -> None:
     done = subprocess.run([sys.executable, "-c", program], env=gone, capture_output=True, text=True, check=False)
     assert done.returncode == 69, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["lease", "status", "k"], ["lease", "status", "k", "--json"], ["namespace", "new"]])
+def test_an_output_that_takes_nothing_has_its_own_code(env: dict[str, str], words: list[str]) -> None:
+    """A full disk, and an output that was closed before we began."""
+    for shell in ('"$@" >/dev/full', '"$@" >&-', '"$@" >&- <&-'):
+        done = subprocess.run(
+            ["sh", "-c", shell, "sh", *WORDS, *words], env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 74, done
+        assert done.stderr.startswith("fencepost: the output cannot be written"), done.stderr
+        assert done.stderr.count("\n") == 1
+    mute = subprocess.run(["sh", "-c", '"$@" >/dev/full 2>&1', "sh", *WORDS, *words], env=env, timeout=60, check=False)
+    assert mute.returncode == 74
+
+
+def test_a_closed_input_is_told(env: dict[str, str]) -> None:
+    words = ["lease", "complete", "k", "--token-file", "-"]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", *WORDS, *words], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_lacks_a_letter_shows_it_escaped(env: dict[str, str], url: str) -> None:
+    with fencepost.Client(url) as fp, fp.lease("k", namespace=env["FENCEPOST_NAMESPACE"], holder="zo\u00eb"):
+        done = command("lease", "status", "k", env={**env, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "zo\\xeb" in done.stdout
+
+
+@pytest.mark.parametrize("wrong", ["http://", "http://[::1", "http://ada:s3cret@host", "http://host:99999", "nonsense"])
+def test_a_wrong_address_is_one_sentence(env: dict[str, str], wrong: str) -> None:
+    for words in (["lease", "status", "k"], ["run", "k", "--", "true"]):
+        done = command(*words, env={**env, "FENCEPOST_URL": wrong})
+        assert done.returncode == 1
+        assert done.stderr.startswith("fencepost: the server's URL")
+        assert "s3cret" not in done.stderr

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from client.tests.proxy import Relay
 from client.tests.worlds import World
+from tests.real.server import RunningServer
 
 import fencepost
 from fencepost import Claimed, Duplicate, InProgress, InProgressElsewhere, PayloadMismatch, keys, refusals
@@ -153,6 +155,35 @@ def test_a_claim_that_was_taken_over_is_told_and_never_recorded_over(fp: Any, ap
     outcome = fp.onces.claim(app, "k")
     assert isinstance(outcome, Duplicate)
     assert outcome.result == "of the other"
+
+
+def test_a_claim_that_lapsed_unheard_is_taken_over_and_never_recorded_over(
+    server: RunningServer, world: World, app: str, url: str
+) -> None:
+    """The network is gone while the action runs: nobody releases anything, the lease simply runs out."""
+    came_back = threading.Event()
+    with Relay(server.port) as relay, fencepost.Client(url, once_secret=_SECRET) as other:
+
+        def act() -> str:
+            relay.is_silent.set()
+            try:
+                claim = other.onces.claim(app, "k", wait=30, lease_ttl=60)
+                assert isinstance(claim, Claimed)
+                assert claim.recovered
+                other.onces.complete(app, "k", "of the other", claim_token=claim.claim_token)
+            finally:
+                relay.is_silent.clear()
+                came_back.set()
+            return "mine"
+
+        fp = world.client(relay.url, once_secret=_SECRET)
+        with pytest.raises(refusals.ClaimLost):
+            fp.once(app, "k", world.action(act), lease_ttl=2)
+        assert came_back.wait(30)
+        outcome = other.onces.claim(app, "k")
+        assert isinstance(outcome, Duplicate)
+        assert outcome.result == "of the other"
+        assert other.once(app, "k", lambda: "again") == "of the other"
 
 
 @contextmanager

@@ -121,6 +121,20 @@ def test_output_too_long_to_record_is_told(env: dict[str, str]) -> None:
     assert command("run", "k", "--", "true", env=env).returncode == 0
 
 
+def test_who_reads_no_more_ends_an_endless_command_and_loses_no_short_result(env: dict[str, str]) -> None:
+    run = ["run", "k", "--complete-with-stdout", "--"]
+    for target in ("| head -c 1", ">/dev/full", ">&-"):
+        shell = f'{{ "$@"; echo $? >&2; }} {target}'
+        words = ["sh", "-c", shell, "sh", *WORDS, *run, "yes"]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr.splitlines()[-1] == str(128 + signal.SIGPIPE), done.stderr
+        assert "Traceback" not in done.stderr
+    words = ["sh", "-c", '"$@" >/dev/full', "sh", *WORDS, *run, "echo", "42"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 74
+    assert command(*run[:3], "--skip-if-completed", "--", "false", env=env).stdout == '{"result": 42}\n'
+
+
 def _sleeper(folder: Path) -> tuple[list[str], Path]:
     """A shell with a child of its own, and the file that names both."""
     file = folder / "pids"

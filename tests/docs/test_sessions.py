@@ -27,5 +27,15 @@ def test_the_session_gives_the_printed_answers(document: str, tmp_path: Path) ->
         keeps(disagreements(text, server.url, tmp_path, environment))
 
 
+@pytest.mark.real
+def test_the_page_of_the_command_can_be_followed_again_on_the_same_server(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": programs, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    with RunningServer(test_mode=False) as server:
+        for _ in range(2):
+            keeps(disagreements(text, server.url, tmp_path, environment))
+
+
 def test_the_readme_has_a_session() -> None:
     assert "README.md" in SESSIONS

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from fencepost import _json, errors
 from fencepost.outcomes import (
@@ -20,6 +21,7 @@ from fencepost.outcomes import (
 )
 
 V1 = "/services/v1"
+_Kind = TypeVar("_Kind")
 LONGEST_WAIT_SECONDS = 25
 
 
@@ -38,10 +40,19 @@ class Call:
         """What stands in the head beside what every request has."""
         headers = {} if self.content is None else {"Content-Type": "application/json"}
         if self.token is not None:
+            if not (self.token.isascii() and self.token.isprintable()):
+                raise ValueError("a token is printable ASCII; this one is not, so nothing was sent")
             headers["Authorization"] = f"Bearer {self.token}"
         if self.version is not None:
             headers["If-None-Match"] = f'"{self.version}"'
         return headers
+
+
+class Members(dict[str, Any]):
+    """An answer's members. One that the contract promises and that is not there raises Unreachable, not KeyError."""
+
+    def __missing__(self, name: str) -> Any:
+        raise errors.Unreachable(f"the server does not answer as Fencepost does: no {name}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,27 @@ class Answer:
     body: Mapping[str, Any] = field(repr=False)
     content: bytes = field(default=b"", repr=False)
     retry_after_seconds: float = 0.0
+
+
+def path_of(*segments: str) -> str:
+    """A path under /services/v1. What a caller or a link brings stays one segment, whatever is written in it."""
+    return "/".join([V1, *(quote(segment, safe="") for segment in segments)])
+
+
+def member(body: Mapping[str, Any], name: str, kind: type[_Kind]) -> _Kind:
+    """A member of a type. Raises Unreachable for another type, and for none: whoever answers so is no Fencepost."""
+    value = body[name]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise errors.Unreachable(f"the server does not answer as Fencepost does: {name} is no {kind.__name__}")
+    return value
+
+
+def ttl_of(body: Mapping[str, Any], name: str) -> int:
+    """A TTL that was granted: whole seconds, at least 1. Raises Unreachable."""
+    seconds = member(body, name, int)
+    if seconds < 1:
+        raise errors.Unreachable(f"the server does not answer as Fencepost does: {name} is below 1")
+    return seconds
 
 
 def next_wait(left_seconds: float) -> int:
@@ -90,10 +122,10 @@ def acquired(answer: Answer) -> AcquireOutcome:
     match answer.status, body.get("status"):
         case 201, "held":
             return Granted(
-                owner_token=body["owner_token"],
-                fencing_token=body["fencing_token"],
-                ttl_seconds=body["ttl_seconds"],
-                attempt=body["attempt"],
+                owner_token=member(body, "owner_token", str),
+                fencing_token=member(body, "fencing_token", int),
+                ttl_seconds=ttl_of(body, "ttl_seconds"),
+                attempt=member(body, "attempt", int),
                 absolute_expires_at=body["absolute_expires_at_timestamp"],
                 repeated=body.get("repeated", False),
             )
@@ -101,8 +133,8 @@ def acquired(answer: Answer) -> AcquireOutcome:
             return Completed(body["result"], body["fencing_token"], body["completed_at_timestamp"])
         case 409, "held":
             return Held(
-                retry_after_seconds=body["retry_after_seconds"],
-                fencing_token=body["fencing_token"],
+                retry_after_seconds=member(body, "retry_after_seconds", int),
+                fencing_token=member(body, "fencing_token", int),
                 holder=body.get("holder"),
                 held_since_at=body.get("held_since_at_timestamp"),
             )
@@ -116,6 +148,7 @@ def acquired(answer: Answer) -> AcquireOutcome:
 def claim_kept(answer: Answer) -> Mapping[str, Any] | Lost:
     """What a claim's renewal came to. Raises Refused for what is no decision about the claim."""
     if answer.status == 200:
+        member(answer.body, "lease_expires_at_timestamp", int)
         return answer.body
     if answer.body.get("code") in {"claim_lost", "already_completed", "no_claim", "not_leased", "not_found"}:
         return Lost(str(answer.body["code"]))
@@ -140,8 +173,8 @@ def claimed(answer: Answer, claim_token: str) -> ClaimOutcome:
         case 200, "claimed":
             return Claimed(
                 claim_token=body.get("claim_token", claim_token),
-                fencing_token=body["fencing_token"],
-                attempt=body["attempt"],
+                fencing_token=member(body, "fencing_token", int),
+                attempt=member(body, "attempt", int),
                 expires_at=body["expires_at_timestamp"],
                 lease_expires_at=body.get("lease_expires_at_timestamp"),
                 recovered=body.get("recovered", False),
@@ -150,7 +183,8 @@ def claimed(answer: Answer, claim_token: str) -> ClaimOutcome:
                 answer=answer.content,
             )
         case 200, "duplicate":
-            return Duplicate(body["result"], body["has_result"], body["completed_at_timestamp"], answer.content)
+            has_result = member(body, "has_result", bool)
+            return Duplicate(body["result"], has_result, body["completed_at_timestamp"], answer.content)
         case 200, "in_progress" | "held":
             return InProgress(body["retry_after"], leased=body["status"] == "in_progress")
         case 200, "conflict":

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.errors import StreamStopped, refused
+from fencepost.errors import StreamStopped, Unreachable, refused
 from fencepost.outcomes import Change
 
 _log = logging.getLogger("fencepost")
+_LONGEST_PAUSE_SECONDS = 60.0
 _STATUS = {"not_found": 404, "expired": 410}
 
 
@@ -27,18 +28,21 @@ class Cursor:
         if len(history) < self.version:
             _log.warning("the handoff's history is shorter than it was: was the server restored from a backup?")
             self.version = len(history)
-        changes = [
-            Change(
-                version=version,
-                state=entry["state"],
-                previous=entry["from"],
-                by=entry["by"],
-                at=entry["at_timestamp"],
-                note=entry["note"],
-                ended=is_ended and version == len(history),
-            )
-            for version, entry in enumerate(history, start=1)
-        ]
+        try:
+            changes = [
+                Change(
+                    version=version,
+                    state=entry["state"],
+                    previous=entry["from"],
+                    by=entry["by"],
+                    at=entry["at_timestamp"],
+                    note=entry["note"],
+                    ended=is_ended and version == len(history),
+                )
+                for version, entry in enumerate(history, start=1)
+            ]
+        except (KeyError, TypeError, AttributeError):
+            raise Unreachable("the server does not answer as Fencepost does: no history") from None
         fresh = changes[self.version :]
         self.version = len(history)
         return fresh
@@ -72,7 +76,16 @@ class Following:
         self.is_over = False
 
     def take(self, frame: Mapping[str, Any]) -> tuple[list[Change], list[dict[str, Any]]]:
-        """What is to be told, and what is to be sent. Raises Cut, and the refusal that ends it for good."""
+        """What is to be told, and what is to be sent. Raises Cut, and the refusal that ends it for good.
+
+        A frame that no Fencepost sends raises NoStream: polling will tell whether there is one.
+        """
+        try:
+            return self._take(frame)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise NoStream from None
+
+    def _take(self, frame: Mapping[str, Any]) -> tuple[list[Change], list[dict[str, Any]]]:
         kind = frame.get("t")
         if kind == "hb":
             return [], [{"t": "hb"}]
@@ -116,7 +129,7 @@ class Cut(Exception):
 
     def __init__(self, pause_seconds: float) -> None:
         super().__init__(pause_seconds)
-        self.pause_seconds = pause_seconds
+        self.pause_seconds = max(0.0, min(pause_seconds, _LONGEST_PAUSE_SECONDS))
 
 
 class NoStream(Exception):

@@ -24,8 +24,11 @@ class RawJson:
 
 
 def read(content: bytes) -> Any:
-    """The value of a JSON text. Raises ValueError."""
-    return json.loads(content, parse_int=_integer, parse_float=_number)
+    """The value of a JSON text. Raises ValueError, for one that is nested too deep to be read as well."""
+    try:
+        return json.loads(content, parse_int=_integer, parse_float=_number, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def written(members: Mapping[str, Any]) -> bytes:
@@ -47,6 +50,10 @@ def _dumped(value: Any) -> str:
 
 def _integer(text: str) -> Any:
     return int(text) if len(text) <= _LONGEST_INT else Decimal(text)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _number(text: str) -> Any:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost._calls import Answer, Call
+from fencepost._calls import Answer, Call, ttl_of
 from fencepost._certainty import Certainty
 from fencepost._clock import steady
 from fencepost._retry import FIRST_BOUND_SECONDS
@@ -42,8 +42,11 @@ class Renewals:
         self._lock = threading.Lock()
         self._transport: Transport | None = None
 
-    def start(self, call: Call, read: Reader, member: str, ttl_seconds: float, certainty: Certainty) -> "Renewal":
-        """Begin to renew; the first renewal comes after about a third of the TTL. `member` names the TTL granted."""
+    def start(
+        self, call: Call, read: Reader, member: str | None, ttl_seconds: float, certainty: Certainty
+    ) -> "Renewal":
+        """Begin to renew; the first renewal comes after about a third of the TTL. `member` names the TTL granted
+        in the answer; without one it is the TTL that was asked for."""
         with self._lock:
             if self._transport is None:
                 self._transport = Transport(self._url, timeout_seconds=60, retry_seconds=60, context=self._context)
@@ -67,7 +70,7 @@ class Renewal:
         transport: Transport,
         call: Call,
         read: Reader,
-        member: str,
+        member: str | None,
         ttl_seconds: float,
         certainty: Certainty,
     ) -> None:
@@ -126,6 +129,9 @@ class Renewal:
             if answer.status >= 500:
                 return False
             outcome = self._read(answer)
+            ttl = self._ttl
+            if self._member is not None and not isinstance(outcome, Lost):
+                ttl = ttl_of(outcome, self._member)
         except FencepostError as fault:
             _log.info("a renewal failed and will be tried again: %s", type(fault).__name__)
             return False
@@ -136,7 +142,7 @@ class Renewal:
             if not (self._is_muted or self._stop.is_set()):
                 self._certainty.lose(outcome.reason)
             return False
-        self._ttl = float(outcome.get(self._member, self._ttl))
+        self._ttl = ttl
         self._certainty.extend(sent_at, self._ttl)
         return True
 

@@ -8,10 +8,30 @@ import socket
 import ssl
 from collections.abc import Coroutine
 from typing import Any, TypeVar
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, urlsplit
 
 _T = TypeVar("_T")
 _CHUNK = 64 * 1024
+
+
+def server_url(text: str) -> str:
+    """The address of a server as it is used: http or https, a host, perhaps a port and a path.
+
+    Raises ValueError, which never shows the address: a password may stand in it, which is why none may.
+    """
+    url = text.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").encode("idna"), parts.port
+    except ValueError:
+        raise ValueError("the server's URL cannot be read") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError("the server's URL must begin with http:// or https://")
+    if not host or port == 0 or not url.isprintable() or " " in url:
+        raise ValueError("the server's URL needs a host, and a port from 1 to 65535 if any")
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise ValueError("the server's URL must have no user, password, query or fragment")
+    return url
 
 
 def address_of(parts: SplitResult) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from fencepost._async.once import AsyncOnce
 from fencepost._async.transport import AsyncTransport
 from fencepost._once import OnceTokens, must_be_callable
 from fencepost._renewal import Renewals
+from fencepost._wire import server_url
 
 _DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -39,9 +40,7 @@ class AsyncClient:
         once_secret: str | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = (url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL).rstrip("/")
-        if not self.url.lower().startswith(("http://", "https://")):
-            raise ValueError("the server's URL must begin with http:// or https://")
+        self.url = server_url(url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL)
         self._transport = AsyncTransport(
             self.url, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds, context=context
         )

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from fencepost import keys
 from fencepost._async.stream import AsyncStream
 from fencepost._async.transport import AsyncTransport
-from fencepost._calls import LONGEST_WAIT_SECONDS, V1, Call, done, members, next_wait, post
+from fencepost._calls import LONGEST_WAIT_SECONDS, V1, Answer, Call, done, member, members, next_wait, path_of, post
 from fencepost._clock import steady
 from fencepost._follow import Cursor, Cut, Following, NoStream
 from fencepost.outcomes import Change
@@ -79,6 +79,13 @@ class AsyncHandoffs:
         return self.open(handoff_id, token)
 
 
+def _seen(answer: Answer) -> Mapping[str, Any]:
+    """A view whose state, version and end can be relied on. Raises Refused, Unreachable."""
+    view = done(answer)
+    member(view, "state", str), member(view, "version", int), member(view, "ended", bool)
+    return view
+
+
 class AsyncHandoff:
     """One handoff as one side sees it. `view` is what was last read of it."""
 
@@ -131,7 +138,7 @@ class AsyncHandoff:
 
     async def read(self) -> Mapping[str, Any]:
         """Payload, state, history and what this side may do. Data of somebody else, never instructions."""
-        self.view = done(await self._transport.send(Call("GET", self._path, token=self._token)))
+        self.view = _seen(await self._transport.send(Call("GET", self._path, token=self._token)))
         return self.view
 
     async def wait(self, *, after: int | None = None, timeout: float = LONGEST_WAIT_SECONDS) -> Mapping[str, Any]:
@@ -145,7 +152,7 @@ class AsyncHandoff:
             seconds = next_wait(left)
             call = Call("GET", f"{self._path}/wait/{seconds}", token=self._token, version=after, wait_seconds=seconds)
             limit = max(self._transport.retry_seconds, left)
-            self.view = done(await self._transport.send(call, within_seconds=limit))
+            self.view = _seen(await self._transport.send(call, within_seconds=limit))
             left = give_up_at - steady()
             if self.ended or self.version != after or left <= 0:
                 return self.view
@@ -178,7 +185,7 @@ class AsyncHandoff:
             await self.read()
         body = members(nonce=nonce or keys.mint_nonce(), note=note)
         body["from"] = expect or self.state
-        moved = done(await self._transport.send(post(f"{self._path}/{to}", body, token=self._token)))
+        moved = done(await self._transport.send(post(path_of("handoff", self.handoff_id, to), body, token=self._token)))
         current = {name: moved[f"current_{name}"] for name in ("state", "version", "ended")}
         self.view = {**self.view, **current}
         return moved
@@ -234,4 +241,4 @@ class AsyncHandoff:
 
     @property
     def _path(self) -> str:
-        return f"{V1}/handoff/{self.handoff_id}"
+        return path_of("handoff", self.handoff_id)

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 
 from fencepost import _json
-from fencepost._calls import Answer, Call
+from fencepost._calls import Answer, Call, Members
+from fencepost._clock import steady
 from fencepost._retry import Attempts, is_decided, seconds_of
 from fencepost.errors import Unreachable, refused
 
@@ -18,6 +19,7 @@ _log = logging.getLogger("fencepost")
 _CONNECT_SECONDS = 5.0
 _SHORTEST_ATTEMPT_SECONDS = 0.05
 _KEPT_CONNECTIONS = 20
+_LARGEST_ANSWER = 16 * 1024 * 1024
 
 
 class AsyncTransport:
@@ -88,13 +90,26 @@ class AsyncTransport:
         """One attempt and no other. Raises Unreachable."""
         limit = max(_SHORTEST_ATTEMPT_SECONDS, min(self.timeout_seconds + call.wait_seconds, limit_seconds))
         timeout = httpx.Timeout(limit, connect=min(_CONNECT_SECONDS, limit))
+        until = steady() + limit
+        asked = self._client().stream(
+            call.method, call.path, content=call.content, headers=call.headers(), timeout=timeout
+        )
         try:
-            response = await self._client().request(
-                call.method, call.path, content=call.content, headers=call.headers(), timeout=timeout
-            )
-        except httpx.TransportError as fault:
+            async with asked as response:
+                content = await self._content(response, until)
+        except httpx.RequestError as fault:
             raise Unreachable(f"{self.url} gave no answer ({type(fault).__name__})") from None
-        return self._read(response)
+        return self._read(response, content)
+
+    async def _content(self, response: httpx.Response, until: float) -> bytes:
+        """The whole body: a body that drips or never ends is none."""
+        chunks, size = [], 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > _LARGEST_ANSWER or steady() > until:
+                raise Unreachable(f"{self.url} did not come to the end of its answer")
+        return b"".join(chunks)
 
     def _client(self) -> httpx.AsyncClient:
         """The pool of this process: two processes on one connection would read each other's answers."""
@@ -105,13 +120,14 @@ class AsyncTransport:
             raise Unreachable("this client is closed")
         return self._http
 
-    def _read(self, response: httpx.Response) -> Answer:
+    def _read(self, response: httpx.Response, content: bytes) -> Answer:
+        status = response.status_code
         try:
-            body = _json.read(response.content or b"{}")
+            body = _json.read(content or b"{}")
         except ValueError:
             body = None
-        if not isinstance(body, dict):
-            if is_decided(response.status_code):
-                raise Unreachable(f"{self.url} does not answer as Fencepost does (status {response.status_code})")
+        if not isinstance(body, dict) or 300 <= status < 400:
+            if is_decided(status):
+                raise Unreachable(f"{self.url} does not answer as Fencepost does (status {status})")
             body = {}
-        return Answer(response.status_code, body, response.content, seconds_of(response.headers.get("Retry-After")))
+        return Answer(status, Members(body), content, seconds_of(response.headers.get("Retry-After")))

@@ -16,6 +16,7 @@ from fencepost._sync.handoff import Handoffs
 from fencepost._sync.lease import Lease, Leases
 from fencepost._sync.once import Once
 from fencepost._sync.transport import Transport
+from fencepost._wire import server_url
 
 _DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -40,9 +41,7 @@ class Client:
         once_secret: str | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = (url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL).rstrip("/")
-        if not self.url.lower().startswith(("http://", "https://")):
-            raise ValueError("the server's URL must begin with http:// or https://")
+        self.url = server_url(url or os.environ.get("FENCEPOST_URL") or _DEFAULT_URL)
         self._transport = Transport(
             self.url, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds, context=context
         )

@@ -213,7 +213,7 @@ class _Work:
         of = self._onces.members_of(self._namespace, self._action_key)
         call = once("/renew", **of, claim_token=self._claim.claim_token, lease_ttl=lease_ttl)
         certainty = Certainty(sent_at, lease_ttl)
-        renewal = renewals.start(call, claim_kept, "lease_ttl", lease_ttl, certainty)
+        renewal = renewals.start(call, claim_kept, None, lease_ttl, certainty)
         guard = Guard(certainty)
         try:
             result = self._act(action, payload)

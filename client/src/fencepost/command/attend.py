@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from fencepost._clock import steady
-from fencepost.command import guardian
+from fencepost.command import guardian, show
 
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
 _LOOK_SECONDS = 0.2
@@ -36,6 +36,7 @@ class Ending:
     was_ended: bool = False
     output: bytes = field(default=b"", repr=False)
     is_output_whole: bool = True
+    is_output_passed_on: bool = True
 
 
 class Attended:
@@ -76,8 +77,10 @@ class Attended:
                 self._end_what_is_left(child)
             self._take_terminal_back()
             was_ended = guard.quit()
-        output, is_whole = tee.result() if tee else (b"", True)
-        return Ending(code, was_ended, output, is_whole)
+        if tee is None:
+            return Ending(code, was_ended)
+        output, is_whole = tee.result()
+        return Ending(code, was_ended, output, is_whole, tee.is_passing_on)
 
     def _start(self, ear: int) -> "subprocess.Popen[bytes]":
         """Start the command. It makes itself known to the guardian before it is what it will be: no moment between."""
@@ -215,26 +218,37 @@ class _Guardian:
 
 
 class _Tee:
-    """Copies a command's output to ours and keeps the beginning of it."""
+    """Copies a command's output to ours and keeps the beginning of it.
+
+    When ours takes no more (a closed pipe, a full disk), what can be a result is still read, and told nobody; then the
+    command's pipe is closed, and the command ends as it would have ended at ours. It is never left to fill a pipe.
+    """
 
     def __init__(self, child: "subprocess.Popen[bytes]") -> None:
         assert child.stdout is not None
         self._source = child.stdout
         self._kept = bytearray()
+        self.is_passing_on = True
         self._thread = threading.Thread(target=self._copy, name="fencepost-output", daemon=True)
         self._thread.start()
 
     def _copy(self) -> None:
         while chunk := os.read(self._source.fileno(), 1 << 16):
             self._kept += chunk[: _LARGEST_OUTPUT - len(self._kept) + 1]
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
+            if self.is_passing_on:
+                try:
+                    sys.stdout.buffer.write(chunk)
+                    sys.stdout.buffer.flush()
+                except OSError:
+                    self.is_passing_on = False
+                    show.write_no_more(sys.stdout)
+            elif len(self._kept) > _LARGEST_OUTPUT:
+                break
+        self._source.close()
 
     def result(self) -> tuple[bytes, bool]:
         """What was kept, and whether that is all."""
         self._thread.join(5.0)
-        if not self._thread.is_alive():
-            self._source.close()
         return bytes(self._kept[:_LARGEST_OUTPUT]), len(self._kept) <= _LARGEST_OUTPUT
 
 

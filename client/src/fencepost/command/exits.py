@@ -8,6 +8,8 @@ COMPLETED = 3
 UNREACHABLE = 69
 NOT_RECORDED = 73
 """The command succeeded, and its output could not be recorded as the result."""
+NOT_WRITTEN = 74
+"""What was to be shown could not be written: a full disk, a closed output."""
 NOT_GRANTED = 75
 """The lease or claim could not be had in the time given."""
 LOST = 76

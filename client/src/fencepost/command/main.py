@@ -4,6 +4,8 @@ Everything after the first `--` belongs to the command that is run and is never 
 """
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,12 +15,14 @@ from fencepost.command.words import shared_options, split_command
 from fencepost.errors import FencepostError, Unreachable
 
 _CODES = """exit codes: 0 done, 1 refused, 2 wrong usage, 3 completed before, 69 the server cannot be reached,
-73 done but not recorded, 75 not granted in time, 76 lost, 126 and 127 the command cannot be run;
+73 done but not recorded, 74 the output cannot be written, 75 not granted in time, 76 lost, 126 and 127 the command
+cannot be run;
 `run` and `once run` pass on the command's own code, 128 + n when signal n ended it"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the words say; the exit code."""
+    _make_streams_safe()
     words, command = split_command(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["review"]:
         handoff.hide_link(words)
@@ -28,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("say the command after --" if given.takes_command else "nothing may follow -- here")
     given.command = command
     try:
-        return _act(given, parser)
+        code = _act(given, parser)
+        sys.stdout.flush()
+        return code
     except secret.Missing as missing:
         show.say(str(missing))
         return exits.USAGE
@@ -41,8 +47,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads any more; say nothing at the end either
+        show.write_no_more(sys.stdout)
         return 141
+    except OSError as fault:
+        show.write_no_more(sys.stdout)
+        show.say(f"the output cannot be written: {fault.strerror}")
+        return exits.NOT_WRITTEN
+
+
+def _make_streams_safe() -> None:
+    """Have 0, 1 and 2 open, else the next socket would be our standard output; reading and writing fail as before.
+
+    Text that the output's encoding lacks is escaped, for an answer must not turn into an error once it was given.
+    """
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _act(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

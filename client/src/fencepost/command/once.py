@@ -9,7 +9,7 @@ from typing import Any
 import fencepost
 from fencepost import Claimed, Duplicate, InProgress, InProgressElsewhere, RawJson, keys
 from fencepost.command import exits, run, secret, show
-from fencepost.command.attend import Attended
+from fencepost.command.attend import Attended, Ending
 from fencepost.command.words import Parsers, takes_json
 from fencepost.refusals import ClaimLost, ResultTooLarge
 
@@ -131,11 +131,11 @@ class _Failed(Exception):
 def _run(given: argparse.Namespace, fp: fencepost.Client) -> int:
     _with_token(given, fp)
     command: Sequence[str] = given.command
-    has_run: list[bool] = []
+    endings: list[Ending] = []
 
     def act(_: Any = None) -> Any:
-        has_run.append(True)
         ending = Attended(command, run.environment_of_child(), grace_seconds=_GRACE_SECONDS, captures=True).run()
+        endings.append(ending)
         if ending.code != 0:
             raise _Failed(ending.code)
         if not ending.is_output_whole:
@@ -166,5 +166,7 @@ def _run(given: argparse.Namespace, fp: fencepost.Client) -> int:
         return exits.NOT_RECORDED
     except OSError as fault:
         return run.cannot_start(fault)
-    run.print_result(result, is_wanted=not has_run)
+    if endings:
+        return run.passed_on(endings[0])
+    run.print_result(result)
     return exits.DONE

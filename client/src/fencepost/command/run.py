@@ -83,7 +83,7 @@ def _complete(lease: Any, given: argparse.Namespace, environment: dict[str, str]
     except FencepostError as fault:
         show.say(f"the command succeeded, but its output was not recorded: {fault}")
         return exits.NOT_RECORDED
-    return exits.DONE
+    return passed_on(ending)
 
 
 def _lost(lease: Any, given: argparse.Namespace, environment: dict[str, str]) -> int:
@@ -116,6 +116,14 @@ def _not_granted(outcome: object, given: argparse.Namespace) -> int:
         case _:
             show.say("the lease was not granted")
     return exits.NOT_GRANTED
+
+
+def passed_on(ending: Ending) -> int:
+    """The exit code of a success that was recorded: whether its output came through as well."""
+    if ending.is_output_passed_on:
+        return exits.DONE
+    show.say("the command succeeded and its output was recorded, but could not be written here")
+    return exits.NOT_WRITTEN
 
 
 def cannot_start(fault: OSError) -> int:

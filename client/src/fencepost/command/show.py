@@ -5,13 +5,14 @@ obeys them.
 """
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, TextIO
 
 from fencepost._clock import steady
 
@@ -43,9 +44,19 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
 
 
 def say(sentence: str) -> None:
-    """One sentence for people, on standard error."""
-    sys.stderr.write(f"fencepost: {visible(sentence)}\n")
-    sys.stderr.flush()
+    """One sentence for people, on standard error; where that cannot be written, the exit code alone has to do."""
+    try:
+        sys.stderr.write(f"fencepost: {visible(sentence)}\n")
+        sys.stderr.flush()
+    except OSError:
+        write_no_more(sys.stderr)
+
+
+def write_no_more(stream: TextIO) -> None:
+    """What is still buffered has nowhere to go; the interpreter must not try again at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 @contextmanager
