@@ -52,12 +52,13 @@ def main() -> None:
 
 
 def _run(server: RunningServer, surface: str, connections: int, seconds: float) -> Round:
-    before = _processor_seconds(server)
+    before = processor_seconds(server)
     made = load.run(server.url, "mcp.lua", surface, connections=connections, seconds=seconds)
-    return Round(made.rate, (_processor_seconds(server) - before) / (made.rate * seconds) * 1e6)
+    return Round(made.rate, (processor_seconds(server) - before) / (made.rate * seconds) * 1e6)
 
 
-def _processor_seconds(server: RunningServer) -> float:
+def processor_seconds(server: RunningServer) -> float:
+    """What the serving processes have used so far."""
     ticks = 0
     for pid in server.worker_pids:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()

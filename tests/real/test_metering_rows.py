@@ -233,12 +233,14 @@ def test_an_operator_grants_more_to_a_token(server: RunningServer, once: Once) -
     assert balance(once, token)["granted_usd"] == "2.000000"
 
 
-def test_a_token_outlives_a_restart_and_is_nowhere_in_the_log(once: Once, server: RunningServer) -> None:
+def test_a_token_is_nowhere_in_the_log_nor_on_disk(once: Once, server: RunningServer) -> None:
     token = grant(server, "1")
     once.claim(credit_token=token)
     body = token.removeprefix("cred_")
     assert body not in server.stdout
     assert body not in server.stderr
+    kept = [file for file in server.data_dir.rglob("*") if file.is_file()]
+    assert not [file for file in kept if body.encode() in file.read_bytes()]
 
 
 def test_the_price_is_the_same_sentence_in_tool_document_and_guide(server: RunningServer, once: Once, mcp: Mcp) -> None:
