@@ -80,4 +80,4 @@ wheel: ## build the server's wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove what make made; data/ stays
-	rm -rf $(VENV) .venvs tests/mcp/node/node_modules tests/browser/node/node_modules build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venvs tests/mcp/node/node_modules tests/browser/node/node_modules build client/build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -260,7 +260,8 @@ def _open_admin_socket(
 ) -> None:
     """Where only this process may open the store, the command line asks it."""
     if isinstance(engine, SqliteEngine):
-        known = verbs.verbs(people) | verbs.sweep_verb(sweeper.sweep) | verbs.backup_verb(engine.backup)
+        known = verbs.verbs(people, settings.public_url) | verbs.sweep_verb(sweeper.sweep)
+        known |= verbs.backup_verb(engine.backup)
         known |= verbs.credit_verb(credits) if credits is not None else {}
         admin = AdminSocket(settings.data_dir, known)
         app.on_stop(admin.stop)

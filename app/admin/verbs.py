@@ -19,15 +19,15 @@ Answer = dict[str, Any]
 Verb = Callable[[Mapping[str, Any]], Answer]
 
 
-def verbs(people: People) -> dict[str, Verb]:
-    """The verbs by name."""
+def verbs(people: People, address: str) -> dict[str, Verb]:
+    """The verbs of people by name; `address` is the public one, where they sign in."""
 
     def add(asked: Mapping[str, Any]) -> Answer:
         right: Right = "viewer" if asked.get("role") == "viewer" else "operator"
         name = str(asked.get("name", ""))
         match people.add(name=name, password=str(asked.get("password", "")), right=right):
             case Person():
-                return {"ok": True}
+                return {"ok": True, "sign_in": f"{address}/sign-in"}
             case PersonMalformed(error):
                 return _refused(error + ".")
             case NameTaken():

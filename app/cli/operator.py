@@ -28,7 +28,7 @@ def run(settings: Settings, given: argparse.Namespace) -> list[str]:
         asked |= {"role": given.role, "password": _password(given.name)}
     answer = done(settings, asked)
     if given.what == "add":
-        return [f"{given.name} may sign in as {given.role} on {settings.public_url}/sign-in"]
+        return [f"{given.name} may sign in as {given.role} on {answer['sign_in']}"]
     if given.what == "remove":
         return [f"{given.name} may not sign in any more."]
     people = answer["people"]

@@ -61,7 +61,7 @@ def _answer(settings: Settings, asked: Mapping[str, Any], patience_seconds: floa
 
 def _verbs(settings: Settings, engine: Engine) -> dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
     sweep = Sweep(engine, EVERY_CHORE, Failpoints())
-    known = verbs.verbs(People(engine)) | verbs.sweep_verb(sweep.run)
+    known = verbs.verbs(People(engine), settings.public_url) | verbs.sweep_verb(sweep.run)
     cost = prices(settings.price_once_claim)
     if cost:
         known |= verbs.credit_verb(Credits(engine, price=cost[CLAIM], server_key=settings.secret_key.encode()))

@@ -5,6 +5,7 @@ and tells each check by name. What it creates ends with it: leases and claims ar
 end and expires a minute later.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from typing import Any
 
 from app.clock import monotonic
 
-INSTALL = "the self-test needs the client: pip install ./client (the package `fencepost`)"
+INSTALL = f"the self-test needs the client beside the server: {sys.executable} -m pip install ./client"
 _CALLERS = 16
 _WAKE_SECONDS = 2.0
 

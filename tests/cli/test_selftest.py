@@ -73,4 +73,4 @@ def test_without_the_client_it_says_how_to_install_it(tmp_path: Path) -> None:
     env = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 78
-    assert "pip install ./client" in done.stderr
+    assert f"{sys.executable} -m pip install ./client" in done.stderr

@@ -21,13 +21,14 @@ WRITES_A_SECOND = 300
 CALLERS = 6
 
 
-def command(data_dir: Path, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+def command(data_dir: Path, *arguments: str, stdin: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
     """`fencepost-server …` on this data folder."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FENCEPOST_")}
     return subprocess.run(
         [sys.executable, "-m", "app.cli.main", *arguments],
         cwd=data_dir.parent,
         env=clean | {"PYTHONPATH": str(ROOT), "FENCEPOST_DATA_DIR": str(data_dir)} | more,
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -143,6 +144,11 @@ def test_an_admin_verb_in_a_mistyped_folder_says_so_and_makes_nothing(tmp_path: 
 def test_an_operator_can_be_added_before_the_first_start(tmp_path: Path) -> None:
     assert command(tmp_path / "data", "migrate").returncode == 0
     assert "Nobody may sign in yet" in command(tmp_path / "data", "operator", "list").stdout
+
+
+def test_who_is_added_is_sent_to_the_address_of_the_server_that_runs(server: RunningServer) -> None:
+    added = command(server.data_dir, "operator", "add", "vic", "--role", "viewer", stdin="long enough\n")
+    assert added.stdout == f"vic may sign in as viewer on {server.url}/sign-in\n", added.stderr
 
 
 def test_a_bare_copy_of_a_running_server_is_refused_with_the_way_out(server: RunningServer, tmp_path: Path) -> None:
