@@ -251,6 +251,15 @@ def test_no_renewer_is_left_behind(url: str, ns: str) -> None:
     until(lambda: not any(thread.name == "fencepost-renewal" for thread in threading.enumerate()))
 
 
+def test_certainty_never_goes_beyond_the_end_of_what_it_is_part_of() -> None:
+    now = steady()
+    short, long = Certainty(now, 60, now + 20), Certainty(now, 10, now + 20)
+    long.extend(now, 60)
+    for certainty in (short, long):
+        assert certainty.left() <= 20
+    assert Certainty(now, 60, now).is_over
+
+
 def test_certainty_ends_once_and_nothing_revives_it() -> None:
     told: list[int] = []
     certainty = Certainty(steady(), 0.2)

@@ -1,5 +1,6 @@
 """Once-keys in both worlds: done once, recorded once, told to everybody else."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -184,6 +185,20 @@ def test_a_claim_that_lapsed_unheard_is_taken_over_and_never_recorded_over(
         assert isinstance(outcome, Duplicate)
         assert outcome.result == "of the other"
         assert other.once(app, "k", lambda: "again") == "of the other"
+
+
+def test_no_renewal_makes_a_claim_certain_beyond_its_own_end(url: str, app: str) -> None:
+    async def long() -> None:
+        await asyncio.sleep(60)
+
+    async def act() -> None:
+        async with fencepost.AsyncClient(url, once_secret=_SECRET) as fp:
+            await fp.once(app, "k", long, ttl=2, lease_ttl=120)
+
+    began = time.monotonic()
+    with pytest.raises(refusals.ClaimLost):
+        asyncio.run(act())
+    assert time.monotonic() - began < 50  # not the two minutes of the lease
 
 
 @contextmanager

@@ -11,6 +11,7 @@ its next check.
 Nothing leads back: an answer to a renewal that comes after the end revives nothing.
 """
 
+import math
 import os
 import threading
 import weakref
@@ -22,12 +23,16 @@ from fencepost.errors import LeaseLost
 
 
 class Certainty:
-    """Until when an ownership is certain, and whether it is known to be over. Safe from any thread."""
+    """Until when an ownership is certain, and whether it is known to be over. Safe from any thread.
 
-    def __init__(self, sent_at: float, ttl_seconds: float) -> None:
+    `never_beyond` is an instant of the steady clock that no renewal moves: the end of what the ownership is part of.
+    """
+
+    def __init__(self, sent_at: float, ttl_seconds: float, never_beyond: float = math.inf) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._until = sent_at + ttl_seconds
+        self._never_beyond = never_beyond
+        self._until = min(sent_at + ttl_seconds, never_beyond)
         self._reason: str | None = None
         self._watchers: list[Callable[[], None]] = []
         self._lost = threading.Event()
@@ -50,8 +55,9 @@ class Certainty:
         with self._lock:
             if self._reason is not None or self._until <= steady():
                 return
-            is_sooner = sent_at + ttl_seconds < self._until
-            self._until = sent_at + ttl_seconds
+            until = min(sent_at + ttl_seconds, self._never_beyond)
+            is_sooner = until < self._until
+            self._until = until
         if is_sooner:
             _watchdog.watch(self._until, _look(weakref.ref(self)))
 

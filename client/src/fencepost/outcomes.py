@@ -56,6 +56,7 @@ class Claimed:
     claim_token: str = field(repr=False)
     fencing_token: int
     attempt: int
+    claimed_at: int
     expires_at: int
     lease_expires_at: int | None = None
     recovered: bool = False

@@ -175,7 +175,8 @@ class AsyncOnce:
         if lease_ttl is None:
             result = await work.do(action, payload)
         else:
-            result = await work.do_leased(action, payload, lease_ttl, sent_at, self._renewals)
+            certainty = Certainty(sent_at, lease_ttl, sent_at + _life_seconds(outcome, ttl))
+            result = await work.do_leased(action, payload, lease_ttl, certainty, self._renewals)
         return await work.record(result)
 
     async def finish(self, namespace: str, action_key: str, **given: Any) -> Mapping[str, Any]:
@@ -186,6 +187,16 @@ class AsyncOnce:
         """The members that say which action is meant."""
         owner = token or self.tokens.of(namespace)
         return {"namespace": namespace, "action_key": action_key, "namespace_token": owner}
+
+
+def _life_seconds(claim: Claimed, ttl: int | None) -> float:
+    """How long the whole claim lives at least, whose end no renewal of its lease moves.
+
+    Who took it over has what the first ttl left; both instants are told in whole seconds, hence the one less.
+    """
+    if ttl is not None and not claim.recovered:
+        return ttl
+    return claim.expires_at - claim.claimed_at - 1
 
 
 class _Work:
@@ -206,12 +217,11 @@ class _Work:
             raise
 
     async def do_leased(
-        self, action: Callable[..., Any], payload: Any, lease_ttl: int, sent_at: float, renewals: Renewals
+        self, action: Callable[..., Any], payload: Any, lease_ttl: int, certainty: Certainty, renewals: Renewals
     ) -> Any:
         """As do, while the claim's lease is renewed. Raises ClaimLost when it was interrupted for its loss."""
         of = self._onces.members_of(self._namespace, self._action_key)
         call = once("/renew", **of, claim_token=self._claim.claim_token, lease_ttl=lease_ttl)
-        certainty = Certainty(sent_at, lease_ttl)
         renewal = renewals.start(call, claim_kept, None, lease_ttl, certainty)
         guard = AsyncGuard(certainty)
         try:
