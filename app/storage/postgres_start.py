@@ -9,6 +9,7 @@ that went back after a crash).
 from typing import Any, cast
 
 import psycopg
+from sqlalchemy.exc import ProgrammingError
 
 from app.settings import StartRefused
 from app.storage.migrate import migrate, postgres_engine
@@ -33,11 +34,27 @@ def prepare(url: str, *, allow_weak_durability: bool) -> dict[str, object]:
             raise_epoch(connection)
             drop_old(connection)
             return {**facts, "identity": _numbers(connection, "")["identity"]}
+    except psycopg.errors.InsufficientPrivilege as fault:
+        raise _not_allowed(fault) from None
+    except ProgrammingError as fault:
+        if isinstance(fault.orig, psycopg.errors.InsufficientPrivilege):
+            raise _not_allowed(fault.orig) from None
+        raise
     except psycopg.OperationalError as fault:
         raise StartRefused(
             f"The PostgreSQL database cannot be reached ({type(fault).__name__}). Is the server up, and is "
             "FENCEPOST_DATABASE_URL right?"
         ) from None
+
+
+def _not_allowed(fault: psycopg.Error) -> StartRefused:
+    said = str(fault).splitlines()[0]
+    return StartRefused(
+        f"The role of FENCEPOST_DATABASE_URL may not do what a start needs: {said}. It must own the tables or be "
+        "allowed to create them (GRANT CREATE, USAGE ON SCHEMA public), and call pg_control_system(), "
+        "pg_walfile_name(pg_lsn) and pg_current_wal_insert_lsn() (GRANT EXECUTE ON FUNCTION …), by which a failover "
+        "is noticed."
+    )
 
 
 def raise_epoch(connection: Anyone) -> None:
