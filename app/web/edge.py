@@ -121,7 +121,7 @@ class Edge:
         except Full as full:
             return errors.too_many_waiters(full.retry_after_seconds)
         except HungUp:
-            return errors.unavailable(committed="no")
+            return errors.hung_up()
         except Exception:  # noqa: BLE001 - the last resort: told in the log, a bare 500 outside
             _log.exception("request %s failed", here().request_id)
             return errors.internal(here().request_id)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from app.wire.codes import Code
 from app.wire.json import InvalidJson
-from app.wire.reply import Reply, refusal, retry_after
+from app.wire.reply import HUNG_UP, Reply, refusal, retry_after
 
 _COMMITTED = {
     "no": "nothing was committed",
@@ -147,6 +147,11 @@ def unavailable(*, committed: Literal["no", "unknown"], retry_after_seconds: int
         headers=retry_after(retry_after_seconds),
         members={"committed": committed, "retry_after_seconds": max(1, retry_after_seconds)},
     )
+
+
+def hung_up() -> Reply:
+    """For the log and the figures, since nobody is left to read it: 499, the status that nginx notes in this case."""
+    return Reply(HUNG_UP, {"ok": False, "status": "hung_up"})
 
 
 def internal(request_id: str) -> Reply:

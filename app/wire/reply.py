@@ -42,7 +42,9 @@ class Sent(NamedTuple):
         return _STATUS_LINES[self.status]
 
 
+HUNG_UP = 499
 _STATUS_LINES = {status.value: f"{status.value} {status.phrase.upper()}" for status in HTTPStatus}
+_STATUS_LINES[HUNG_UP] = f"{HUNG_UP} CLIENT CLOSED REQUEST"
 
 
 class Refused(Exception):

@@ -1,16 +1,18 @@
 """/metrics of a server that has done a little of everything: it parses, is documented, and names nobody."""
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.wire.codes import Code
 from tests.real import handoffs
-from tests.real.api import V1, Api
+from tests.real.api import V1, Api, open_request
 from tests.real.server import ENGINES, RunningServer
 
 pytestmark = pytest.mark.real
@@ -97,13 +99,46 @@ def test_a_woken_wait_is_measured(start_server: Callable[..., RunningServer]) ->
     with Api(server.port) as api:
         made = handoffs.make(api)
         with handoffs.waiting(server, made):
-            deadline = time.monotonic() + 15
-            while scrape(server)[1]["fencepost_seats_taken", (("use", "wait"),)] != 1:
-                assert time.monotonic() < deadline
+            until_waiting(server, 1)
             assert handoffs.move(api, made, "accepted", "offered").status == 200
     _, samples = scrape(server)
     assert samples["fencepost_wake_seconds_count", ()] >= 1
     assert samples["fencepost_wake_seconds_bucket", (("le", "10.0"),)] >= 1
+
+
+def test_callers_who_hang_up_while_they_wait_are_no_fault_of_the_store(
+    start_server: Callable[..., RunningServer],
+) -> None:
+    server = start_server()
+    with Api(server.port) as api:
+        key = {"namespace": NAMESPACE, "key": "k"}
+        api.lease("acquire", **key)
+        once: dict[str, Any] = {"namespace": "app", "action_key": "a"}
+        once["namespace_token"] = api.post("/once-key", **once)["namespace_token"]
+        tool = {"name": "acquire_lease", "arguments": {**key, "wait_seconds": 20}}
+        for path, members in (
+            (f"{V1}/lease/acquire", {**key, "wait_seconds": 20}),
+            ("/once-key", {**once, "wait_seconds": 20}),
+            ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}),
+        ):
+            with open_request(server.port, path, json.dumps(members)):
+                until_waiting(server, 1)
+            until_waiting(server, 0)
+    said, samples = scrape(server)
+    hung_up = [dict(labels) for name, labels in samples if name.endswith("_total") and ("outcome", "hung_up") in labels]
+    assert sorted((labels["route"], labels["status"]) for labels in hung_up) == [
+        ("/mcp", "200"),
+        ("/once-key", "499"),
+        (f"{V1}/lease/acquire", "499"),
+    ]
+    assert 'status="503"' not in said
+    assert '"warning"' not in server.stdout
+
+
+def until_waiting(server: RunningServer, callers: int) -> None:
+    deadline = time.monotonic() + 15
+    while scrape(server)[1]["fencepost_seats_taken", (("use", "wait"),)] != callers:
+        assert time.monotonic() < deadline
 
 
 def test_only_get_is_taken_and_it_is_not_counted_by_the_limits(start_server: Callable[..., RunningServer]) -> None:
