@@ -36,6 +36,7 @@ class Kind(StrEnum):
 START = secrets.token_hex(16)
 """Drawn once by the process that starts the workers, which inherit it: tells one start of a server from the next."""
 
+_IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SHAPES = {kind: re.compile(re.escape(kind.value) + r"[A-Za-z0-9_-]{43}", re.ASCII) for kind in Kind}
 
 
@@ -48,6 +49,11 @@ def mint(kind: Kind) -> str:
 def mint_identifier() -> str:
     """32 lower-case hex digits that name an object and grant nothing."""
     return secrets.token_hex(16)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether it has the form of an identifier of ours: 32 lower-case hexadecimal digits."""
+    return _IDENTIFIER.fullmatch(text) is not None
 
 
 def random_bytes(length: int) -> bytes:

@@ -38,11 +38,13 @@ class Bulk:
 
     def choose(self, visit: Visit) -> Page:
         """Rows were picked: repeat them, change nothing."""
-        picked = tuple(dict.fromkeys(visit.form.get("pick", ())))[:_MOST]
+        picked = tuple(dict.fromkeys(visit.form.get("pick", ())))
         to, note = visit.first("to"), visit.first("note").strip()
         if not picked or not is_state_name(to) or len(note) > deciding.MOST_NOTE:
             sentence = "Pick at least one row and name the state to move to. Nothing was changed."
             return self._gate.problem(400, "Nothing was picked" if not picked else "Where to?", sentence)
+        if len(picked) > _MOST:
+            return self._gate.problem(400, "Too many rows", f"Pick at most {_MOST} rows at once. Nothing was changed.")
         found, now = self._handoffs.look_at(picked)
         rows = [self._row(found[name], to, note, now) for name in picked if name in found]
         shown = {"title": f"Move {len(rows)} to {to}?", "rows": rows, "to": to, "note": note, "is_done": False}
@@ -54,7 +56,8 @@ class Bulk:
             visit.form.get(name, ()) for name in ("id", "from", "version", "digest", "nonce")
         )
         to, note = visit.first("to"), visit.first("note").strip()
-        is_whole = len({len(names), len(expected), len(versions), len(digests), len(nonces)}) == 1 and names
+        is_whole = len({len(names), len(expected), len(versions), len(digests), len(nonces)}) == 1
+        is_whole = is_whole and 0 < len(set(names)) == len(names) <= _MOST and all(map(deciding.is_nonce, nonces))
         are_words = is_state_name(to) and all(map(is_state_name, expected)) and all(map(_is_number, versions))
         if visit.first("confirm") != "yes" or not is_whole or not are_words or len(note) > deciding.MOST_NOTE:
             sentence = "Load the list and pick again. Nothing was changed."
@@ -62,7 +65,7 @@ class Bulk:
         rows = [
             self._take(visit, Decision(name, state, to, int(version), digest, note or None, nonce))
             for name, state, version, digest, nonce in zip(names, expected, versions, digests, nonces, strict=True)
-        ][:_MOST]
+        ]
         done = sum(row.is_done for row in rows)
         shown = {"title": f"{done} of {len(rows)} moved to {to}", "rows": rows, "to": to, "note": note, "is_done": True}
         shown["here"] = "/handoffs"

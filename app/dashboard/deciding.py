@@ -7,6 +7,7 @@ POST the same decision. The button itself is a part of the form: software that s
 button, and is asked again.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -20,6 +21,8 @@ from app.dashboard.show import iso_words
 from app.services.handoff import MoveOutcome
 
 MOST_NOTE = 500
+is_nonce = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII).fullmatch
+"""Whether a form's nonce is one that our pages make; those of the API have the same form."""
 Move = Callable[["Decision"], MoveOutcome]
 
 
@@ -74,7 +77,7 @@ def read_decision(visit: Visit, handoff_id: str, gate: Gate) -> Decision | Page:
     is_whole = is_state_name(expected) and version.isascii() and version.isdigit() and len(version) < 4
     if not to:
         return gate.problem(400, "Nothing was chosen", "Press the button of one of the states. Nothing was changed.")
-    if not is_whole or not is_state_name(to):
+    if not is_whole or not is_state_name(to) or not is_nonce(nonce or "none"):
         return gate.problem(400, "The form is not whole", "Load the page and choose again. Nothing was changed.")
     return Decision(handoff_id, expected, to, int(version), visit.first("digest"), note or None, nonce)
 

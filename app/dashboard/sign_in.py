@@ -6,7 +6,7 @@ nothing after. The printed link carries its code in the fragment, which no brows
 into the field, and without the script it is pasted there.
 """
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
@@ -114,8 +114,7 @@ def _code(text: str) -> str:
 
 def _local(path: str) -> str:
     """A path of this server to go on to, never another server's."""
-    parts = urlsplit(path)
-    is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and "\\" not in path
-    if not is_local or not path.isascii() or not path.isprintable() or parse_qs(parts.query).get("next"):
+    is_local = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    if not is_local or not path.isascii() or not path.isprintable() or parse_qs(path.partition("?")[2]).get("next"):
         return "/"
     return path

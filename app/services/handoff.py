@@ -136,7 +136,7 @@ class Handoffs:
         """Those that exist, expired or not, in one look, and its instant: for those who have shown a token before."""
 
         def query(reader: Reader) -> tuple[dict[str, core.HandoffRecord], int]:
-            found = {handoff_id: storage.find(reader, handoff_id) for handoff_id in handoff_ids}
+            found = {name: storage.find(reader, name) for name in filter(tokens.is_identifier, handoff_ids)}
             return {id: record for id, record in found.items() if record is not None}, reader.now()
 
         return self._engine.read(query)

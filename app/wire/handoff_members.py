@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from app.core.machine import DEFAULT_STATES, Machine, MalformedMachine, Who, declare, is_state_name
+from app.tokens import is_identifier
 from app.wire import errors
 from app.wire.codes import Code
 from app.wire.json import RawJson
@@ -31,7 +32,6 @@ LARGEST_PAYLOAD = 16_384
 """Bytes of a payload as sent."""
 
 _NAME_RULE = "a-z first, then up to 31 of a-z, 0-9 and _"
-_identifier = re.compile(r"[0-9a-f]{32}", re.ASCII).fullmatch
 _whole_number = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 
 
@@ -208,7 +208,7 @@ class AdvanceHandoff(Members):
 
 def known_form(handoff_id: str) -> str:
     """The name of a handoff if it has the form of one. Raises Refused with the 404 of an unknown one."""
-    if not _identifier(handoff_id):
+    if not is_identifier(handoff_id):
         raise Refused(errors.not_found())
     return handoff_id
 

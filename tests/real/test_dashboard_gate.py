@@ -93,7 +93,10 @@ def test_who_is_not_signed_in_is_sent_to_the_sign_in_and_back(api: Api) -> None:
     assert api.get("/handoffs", {"X-Fencepost-Live": "1"}).status == 401
 
 
-@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "evil", "/a\nb"])
+@pytest.mark.parametrize(
+    "target",
+    ["//evil.example", "https://evil.example", "/\\evil.example", "evil", "/a\nb", "//[", "http://[", "//\uff0fevil"],
+)
 def test_nobody_is_sent_on_to_another_server(api: Api, target: str) -> None:
     page = api.get("/sign-in?" + urlencode({"next": target}))
     assert 'name="next" value="/"' in page.raw.decode()
@@ -317,7 +320,16 @@ def test_what_moved_meanwhile_is_refused_in_words(api: Api, ann: Person) -> None
 
 
 @pytest.mark.parametrize(
-    "changed", [{"version": "2"}, {"version": "x"}, {"digest": "0" * 64}, {"from": "working"}, {"nonce": ""}]
+    "changed",
+    [
+        {"version": "2"},
+        {"version": "x"},
+        {"digest": "0" * 64},
+        {"from": "working"},
+        {"nonce": ""},
+        {"nonce": "a\x00b"},
+        {"nonce": "n" * 65},
+    ],
 )
 def test_a_form_about_something_else_decides_nothing(api: Api, ann: Person, changed: dict[str, str]) -> None:
     made = make(api)
@@ -358,6 +370,21 @@ def test_many_are_moved_with_a_result_for_each(api: Api, ann: Person) -> None:
     assert [look(api, made)["state"] for made in (one, other, third)] == ["accepted", "done", "offered"]
     assert look(api, one)["version"] == 2
     assert post(api, ann, "/handoffs/bulk", {"csrf": ann.csrf, "to": "accepted"}).status == 400
+
+
+def test_more_rows_than_can_be_shown_are_refused_whole_and_odd_names_are_nobody_s(api: Api, ann: Person) -> None:
+    one = make(api)
+    asked = post(api, ann, "/handoffs/bulk", {"csrf": ann.csrf, "pick": [one.name, "\x00", "x" * 99], "to": "accepted"})
+    assert asked.status == 200
+    form = [*fields(asked, "confirm-form"), ("confirm", "yes")]
+    row = [(name, value) for name, value in form if name in ("id", "from", "version", "digest", "nonce")]
+    assert len(row) == 5
+    for more in (row, [(n, f"{k:032x}" if n == "id" else v) for k in range(101) for n, v in row], [("nonce", "\x00")]):
+        assert post(api, ann, "/handoffs/bulk/move", [*form, *more]).status == 400
+    many = [f"{number:032x}" for number in range(101)]
+    assert post(api, ann, "/handoffs/bulk", {"csrf": ann.csrf, "pick": many, "to": "accepted"}).status == 400
+    assert state(api, one) == "offered"
+    assert visit(api, ann, "/handoffs/%00").status == 404
 
 
 # -------------------------------------------------------------------------------------------------- guessing
