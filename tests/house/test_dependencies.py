@@ -12,9 +12,9 @@ import pytest
 from tests.house.tree import ROOT, keeps, plant, python_files
 
 _PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
-# The client is ours and is no dependency: only the self-test imports it, when it runs, and says how to install it.
 OPTIONAL = ("traces",)
 """Extras of the server, whose libraries are imported only where they are asked for."""
+# The client is ours and is no dependency: only the self-test imports it, when it runs, and says how to install it.
 OURS = {"app", "wsgi", "migrations", "fencepost"}
 # Interfaces that come with a declared library and are part of how it is used.
 COMPANIONS = {
